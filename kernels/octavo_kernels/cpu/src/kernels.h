@@ -80,7 +80,97 @@ struct SampleArgs {
   int32_t* token_ids;  // [num_draws]
 };
 
-void paged_attention(const AttentionArgs& args, const ThreadContext& context);  // one per instruction-set namespace
-void sample(const SampleArgs& args, const ThreadContext& context);
+// T tokens of `width` elements each, gathered from packed rows or from rows of a matrix.
+struct GatherArgs {
+  const int32_t* ids;  // [rows]
+  int32_t rows;
+  int32_t width;
+  const void* source;  // embedding: a packed table (pack.h); gather_rows: float32 [.., width]
+  int64_t source_stride;
+  Dtype dtype;  // of the packed table
+  float* out;
+  int64_t out_stride;
+};
+
+// out = x / rms(x) * weight for `segments` pieces of `width` elements in each row; with `residual` the sum x + residual is
+// normalised and kept there. `out` may be `x`.
+struct NormArgs {
+  const float* x;
+  int64_t x_stride;
+  float* residual;  // null = none
+  int64_t residual_stride;
+  float* out;
+  int64_t out_stride;
+  const float* weight;  // [width]
+  int32_t rows;
+  int32_t segments;
+  int32_t width;
+  float eps;
+};
+
+struct SiluMulArgs {
+  const float* gate_up;  // [rows, 2 * width]
+  int64_t gate_up_stride;
+  float* out;  // [rows, width]
+  int64_t out_stride;
+  int32_t rows;
+  int32_t width;
+};
+
+// Rotates q and k inside qkv [T, (num_heads + 2 num_kv_heads) * head_dim] and writes k and v into the step's slots.
+struct RopeStoreArgs {
+  float* qkv;
+  int64_t qkv_stride;
+  const float* cos_sin;  // [max_positions, head_dim]
+  const BatchArgs* batch;
+  CacheArgs cache;
+  int32_t num_heads;
+};
+
+// y [rows, n] = x [rows, k] @ weight^T + bias. Each output element is one sum in the order of k, so a row's result does not
+// depend on how many rows there are.
+struct LinearArgs {
+  const float* x;
+  int64_t x_stride;
+  float* y;
+  int64_t y_stride;
+  int32_t rows;
+  int32_t n;
+  int32_t k;
+  const void* weight;  // packed (pack.h)
+  const float* bias;   // null = none
+  uint16_t* x_bf16;    // shared scratch [round_up(rows, 16), round_up(k, 32)] for kernels that multiply bfloat16
+};
+
+// The kernels of one instruction set. `prepare_bf16` runs before `linear_bf16`, a barrier between them; null = not needed.
+struct KernelTable {
+  const char* name;
+  void (*embedding)(const GatherArgs&, const ThreadContext&);
+  void (*gather_rows)(const GatherArgs&, const ThreadContext&);
+  void (*rms_norm)(const NormArgs&, const ThreadContext&);
+  void (*silu_mul)(const SiluMulArgs&, const ThreadContext&);
+  void (*rope_store)(const RopeStoreArgs&, const ThreadContext&);
+  void (*linear_f32)(const LinearArgs&, const ThreadContext&);
+  void (*prepare_bf16)(const LinearArgs&, const ThreadContext&);
+  void (*linear_bf16)(const LinearArgs&, const ThreadContext&);
+  void (*paged_attention)(const AttentionArgs&, const ThreadContext&);
+  void (*sample)(const SampleArgs&, const ThreadContext&);
+};
 
 }  // namespace octavo
+
+// Set by the build (build_native.py) to `avx2` or `avx512`: the namespace that this compilation of a kernel file fills.
+#ifdef OCTAVO_ISA_NAMESPACE
+namespace octavo::OCTAVO_ISA_NAMESPACE {
+void embedding(const GatherArgs& args, const ThreadContext& context);
+void gather_rows(const GatherArgs& args, const ThreadContext& context);
+void rms_norm(const NormArgs& args, const ThreadContext& context);
+void silu_mul(const SiluMulArgs& args, const ThreadContext& context);
+void rope_store(const RopeStoreArgs& args, const ThreadContext& context);
+void linear_f32(const LinearArgs& args, const ThreadContext& context);
+void prepare_bf16(const LinearArgs& args, const ThreadContext& context);
+void linear_bf16(const LinearArgs& args, const ThreadContext& context);
+void paged_attention(const AttentionArgs& args, const ThreadContext& context);
+void sample(const SampleArgs& args, const ThreadContext& context);
+}  // namespace octavo::OCTAVO_ISA_NAMESPACE
+#endif
