@@ -63,7 +63,13 @@ struct AttentionArgs {
   int32_t num_heads;
   float scale;
   int32_t sliding_window;  // 0 = off; else a query at p sees p - window + 1 ... p
+  // Optional room in which threads share one long context: 64-byte aligned, all zero when allocated and then kept
+  // across calls, but never given to two calls at a time. Without it a (row, kv head) is always one thread's.
+  std::byte* workspace = nullptr;
+  size_t workspace_bytes = 0;  // kAttentionWorkspaceBytes covers contexts of 100,000 tokens; untouched pages cost nothing
 };
+
+inline constexpr size_t kAttentionWorkspaceBytes = 16u << 20;
 
 // One draw per entry; draw i takes its distribution from logits row rows[i] (backend.py: SamplingBatch).
 struct SampleArgs {
