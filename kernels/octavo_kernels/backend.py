@@ -6,6 +6,7 @@ function, and samples. `select_backend` is the only place that looks at the mach
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
 import torch
@@ -46,3 +47,35 @@ class Backend(Protocol):
     def sample(self, logits: torch.Tensor, draws: SamplingBatch) -> torch.Tensor:
         """logits [L, vocab] float32, contiguous -> token ids [S] int32 (see `sampling.py`)."""
         ...
+
+
+class BackendName(StrEnum):
+    """What `--backend` may say. AUTO: the fastest that the machine can run."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    TORCH_CPU = "torch_cpu"
+    REFERENCE = "reference"
+
+
+def select_backend(name: BackendName, device: torch.device, num_threads: int, dtype: torch.dtype) -> Backend:
+    """The backend for `device`. Raises RuntimeError with what to do when `name` cannot run here.
+
+    Each import belongs to its branch: a backend that is not chosen costs nothing and may be absent.
+    """
+    if device.type != "cpu":
+        raise RuntimeError(f"device {device} is not supported yet; use the device cpu")
+    if name is BackendName.REFERENCE:
+        from octavo_kernels.reference_backend import ReferenceBackend
+
+        return ReferenceBackend()
+    if name is not BackendName.TORCH_CPU:
+        from octavo_kernels.cpu import backend as cpu
+
+        if cpu.available():
+            return cpu.CpuBackend(num_threads=num_threads, dtype=dtype)
+        if name is BackendName.CPU:
+            raise RuntimeError("the native CPU module is not built here; install a wheel with it or use the backend torch_cpu")
+    from octavo_kernels.torch_cpu_backend import TorchCpuBackend
+
+    return TorchCpuBackend(num_threads)
