@@ -12,7 +12,7 @@
 #include "kernels.h"
 #include "simd.h"
 
-namespace octavo::OCTAVO_ISA {
+namespace octavo::OCTAVO_ISA_NAMESPACE {
 namespace {
 
 // Where a row's keys lie. `Element` is float or uint16_t (bf16).
@@ -105,9 +105,6 @@ void widen_values(const Context<Element>& context, int32_t begin, int32_t end, c
     position += keys;
   }
 }
-
-OCTAVO_INLINE int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
-OCTAVO_INLINE int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 
 void fill(float* to, float value, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = value;
@@ -298,4 +295,4 @@ void paged_attention(const AttentionArgs& args, const ThreadContext& context) {
   }
 }
 
-}  // namespace octavo::OCTAVO_ISA
+}  // namespace octavo::OCTAVO_ISA_NAMESPACE

@@ -10,7 +10,7 @@
 #include "attention_plan.h"
 #include "simd.h"
 
-namespace octavo::OCTAVO_ISA {
+namespace octavo::OCTAVO_ISA_NAMESPACE {
 namespace {
 
 constexpr int kMicroRows = 6;                       // query heads held in registers
@@ -224,4 +224,4 @@ void merge_row(float top, float weight, const float* sum, int32_t dim, float& al
 }
 
 }  // namespace
-}  // namespace octavo::OCTAVO_ISA
+}  // namespace octavo::OCTAVO_ISA_NAMESPACE

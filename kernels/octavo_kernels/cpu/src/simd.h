@@ -1,7 +1,7 @@
 // One name per vector operation for AVX2 and AVX-512, so that a kernel is written once.
 //
 // Included by kernel files that are compiled once per instruction set; everything here lies in that file's namespace
-// (`OCTAVO_ISA`), so that no inline function of one instruction set can be linked into another. `Vec` holds kLanes
+// (`OCTAVO_ISA_NAMESPACE`), so that no inline function of one instruction set can be linked into another. `Vec` holds kLanes
 // floats; a `Mask` says yes or no per lane.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace octavo::OCTAVO_ISA {
+namespace octavo::OCTAVO_ISA_NAMESPACE {
 
 #define OCTAVO_INLINE static inline __attribute__((always_inline))
 
@@ -139,4 +139,4 @@ OCTAVO_INLINE Vec exp2_vec(Vec x) {
 
 inline constexpr float kLog2E = 1.44269504088896340736f;
 
-}  // namespace octavo::OCTAVO_ISA
+}  // namespace octavo::OCTAVO_ISA_NAMESPACE
