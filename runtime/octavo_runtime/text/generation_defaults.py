@@ -1,4 +1,4 @@
-"""What a model's own files say about generating: which tokens end a text, and sampling values for requests that name none.
+"""What a model's files say about generating: which tokens end a text, and sampling values for requests that name none.
 
 Read once at start from a `ModelSource`; the server puts `sampling` under the fields that a request sets.
 """
@@ -30,8 +30,8 @@ class GenerationDefaults:
 
 
 def generation_defaults(source: ModelSource, tokenizer_eos: int | None, choice: str = "auto") -> GenerationDefaults:
-    """`choice` (--generation-config): `auto` reads the model's file, `vllm` leaves sampling at the API's defaults, anything
-    else is a folder with a generation_config.json. `tokenizer_eos` is the tokenizer's own end token.
+    """`choice` (--generation-config): `auto` reads the model's file, `vllm` leaves sampling at the API's defaults,
+    anything else is a folder with a generation_config.json. `tokenizer_eos` is the tokenizer's own end token.
 
     Raises StartError when that folder's file is missing or broken.
     """

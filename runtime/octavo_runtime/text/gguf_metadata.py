@@ -83,15 +83,15 @@ class _Reader:
         kind, length = int(self._number("I")), int(self._number("Q"))
         keep = keep or length <= _MAX_SHORT_ARRAY
         if kind == _STRING:
-            return self._strings(length) if keep else self._skip_strings(length)
+            if keep:
+                return [self._string() for _ in range(length)]
+            self._skip_strings(length)
+            return None
         if kind not in _FORMATS:
             raise ValueError(f"array type {kind} is not supported")
         layout = f"<{length}{_FORMATS[kind]}"
         start, self._at = self._at, self._at + struct.calcsize(layout)
         return list(struct.unpack_from(layout, self._data, start)) if keep else None
-
-    def _strings(self, length: int) -> list[str]:
-        return [self._string() for _ in range(length)]
 
     def _skip_strings(self, length: int) -> None:
         data, at, unpack = self._data, self._at, struct.Struct("<Q").unpack_from

@@ -25,7 +25,7 @@ def token_piece(tokenizer: Tokenizer, token_id: int, as_token_id: bool = False) 
 
 
 def text_offsets(pieces: Iterable[TokenPiece], start: int = 0) -> list[int]:
-    """Where each piece begins, in characters from the start of the text; parts of one character begin at the same place."""
+    """Where each piece begins, in characters of the text; parts of one character begin at the same place."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     offsets = []
     for piece in pieces:

@@ -53,8 +53,8 @@ class OutputProcessor:
     def push(self, token_ids: Sequence[int], finished: bool = False) -> TextDelta:
         """Take the sequence's next tokens; `finished`: they are its last.
 
-        When the delta's `stopped_by` is set, a stop string was completed by its last token: the caller aborts the sequence,
-        and everything pushed after is ignored.
+        When the delta's `stopped_by` is set, a stop string was completed by its last token: the caller aborts the
+        sequence, and everything pushed after is ignored.
         """
         if self._stopped:
             return TextDelta("", ())

@@ -1,7 +1,7 @@
 """Stop strings in a text that comes in pieces of any length.
 
-The match that is complete first wins, and of those the one that starts first; so the result does not depend on where the
-pieces are cut. Text is kept back only while it could still begin a stop string.
+The match that is complete first wins, and of those the one that starts first; so the result does not depend on where
+the pieces are cut. Text is kept back only while it could still begin a stop string.
 """
 
 from dataclasses import dataclass

@@ -17,6 +17,7 @@ from octavo_runtime.text.detokenizer import Detokenizer
 from octavo_runtime.text.token_bytes import token_bytes_of
 from octavo_runtime.text.tokenizer_conversion import converted_tokenizer
 
+_LARGEST_ID = 2**32 - 1  # what the library can look up
 _NO_TOKENS: frozenset[int] = frozenset()
 
 
@@ -53,7 +54,7 @@ class Tokenizer:
         file = folder / "tokenizer.json"
         try:
             backend = tokenizers.Tokenizer.from_file(str(file))
-        except Exception as error:  # noqa: BLE001 - the library raises bare Exception
+        except Exception as error:  # the library raises bare Exception
             message = f"{file} is not a readable tokenizer ({error}); download the model again."
             raise StartError(StartCause.MODEL_CORRUPT, message) from error
         backend.no_truncation()
@@ -92,8 +93,7 @@ class Tokenizer:
         """UTF-8 bytes of one token, possibly part of a character; empty for an id without a token."""
         known = self._bytes.get(token_id)
         if known is None:
-            token = self._backend.id_to_token(token_id) if token_id >= 0 else None
-            known = b"" if token is None else self._kind.token_bytes(token)
+            known = self._kind.token_bytes(self.token_string(token_id))
             self._bytes[token_id] = known
         return known
 
@@ -107,7 +107,7 @@ class Tokenizer:
 
     def token_string(self, token_id: int) -> str:
         """The token as the vocabulary spells it (`\u0120the`), for /tokenize's token_strs; empty for an unknown id."""
-        return self._backend.id_to_token(token_id) or ""
+        return (self._backend.id_to_token(token_id) or "") if 0 <= token_id <= _LARGEST_ID else ""
 
     def _id_of(self, token: str | None) -> int | None:
         return None if token is None else self._backend.token_to_id(token)

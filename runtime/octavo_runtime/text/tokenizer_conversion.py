@@ -1,7 +1,7 @@
 """Makes a tokenizer.json for models that come without one: GGUF files and SentencePiece folders.
 
-`transformers` does the conversion, in a process of its own, so that a server never holds it in memory. The result is kept in
-the cache folder under the source's identity, so it happens once per model file.
+`transformers` does the conversion, in a process of its own, so that a server never holds it in memory. The result is
+kept in the cache folder under the source's identity, so it happens once per model file.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ def _convert_in_child(path: Path, destination: Path) -> None:
     child = subprocess.run(command, capture_output=True, text=True, check=False)
     if child.returncode != 0:
         lines = child.stderr.strip().splitlines() or ["no reason given"]
-        message = f"{path} has no tokenizer that can be read: {lines[-1]}; give a folder with a tokenizer.json by --tokenizer."
+        message = f"{path} has no readable tokenizer ({lines[-1]}); give a folder with a tokenizer.json by --tokenizer."
         raise StartError(StartCause.MODEL_UNSUPPORTED, message)
 
 
@@ -84,7 +84,7 @@ def _convert_gguf(path: Path, destination: Path) -> None:
     }
     values["tokenizer_type"] = values.get("model")
     values["pre_tokenizer_type"] = values.get("pre")
-    backend, _ = convert_gguf_tokenizer(metadata["general.architecture"], values)
+    backend, _ = convert_gguf_tokenizer(str(metadata["general.architecture"]), values)
     tokens = values["tokens"]
     config: dict[str, Any] = {
         name: tokens[values[key]] for name, key in _NAMED_TOKENS.items() if values.get(key, len(tokens)) < len(tokens)
