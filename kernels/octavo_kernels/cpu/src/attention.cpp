@@ -15,7 +15,19 @@
 namespace octavo::OCTAVO_ISA_NAMESPACE {
 namespace {
 
-// Where a row's keys lie. `Element` is float or uint16_t (bf16).
+// Part of a tile that lies in one block.
+struct Piece {
+  int64_t block;  // where the block starts, in elements
+  int32_t offset;
+  int32_t keys;
+};
+
+struct Pieces {
+  Piece at[kKeyTile / 8];
+  int32_t count = 0;
+};
+
+// Where a row's keys lie.
 template <typename Element>
 struct Context {
   const Element* k;  // of this kv head, in block 0
@@ -35,75 +47,96 @@ struct Context {
     v = static_cast<const Element*>(args.cache.v) + offset;
   }
 
-  int64_t block(int32_t position) const { return table[position / block_size] * block_stride; }
-  int32_t piece(int32_t position, int32_t end) const {
-    const int32_t left = block_size - position % block_size;
-    return left < end - position ? left : end - position;
+  // Blocks that keys [begin, end) of a tile lie in.
+  Pieces pieces(int32_t begin, int32_t end) const {
+    Pieces pieces;
+    const int32_t* block = table + begin / block_size;
+    int32_t offset = begin % block_size;
+    for (int32_t left = end - begin; left > 0; offset = 0) {
+      const int32_t keys = least(block_size - offset, left);
+      pieces.at[pieces.count++] = {*block++ * block_stride, offset, keys};
+      left -= keys;
+    }
+    return pieces;
+  }
+
+  const Element* piece_keys(const Piece& piece) const { return k + piece.block + piece.offset; }
+  const Element* piece_values(const Piece& piece) const {
+    return v + piece.block + static_cast<int64_t>(piece.offset) * head_dim;
   }
 };
 
-OCTAVO_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
-
-// Asks for the K and V of keys [begin, end), so that they are on their way while the tile before is computed.
+// Asks for K and V of the pieces of a tile, a quarter at a time.
 template <typename Element>
-void prefetch_tile(const Context<Element>& context, int32_t begin, int32_t end) {
-  constexpr int32_t kLine = 64 / sizeof(Element);
-  for (int32_t position = begin; position < end;) {
-    const int32_t keys = context.piece(position, end);
-    const int32_t offset = position % context.block_size;
-    const Element* v = context.v + context.block(position) + static_cast<int64_t>(offset) * context.head_dim;
-    for (int32_t i = 0; i < keys * context.head_dim; i += kLine) prefetch(v + i);
-    const Element* k = context.k + context.block(position) + offset;
-    if (keys == context.block_size) {
-      for (int32_t i = 0; i < keys * context.head_dim; i += kLine) prefetch(k + i);
-    } else {
-      for (int32_t d = 0; d < context.head_dim; ++d) {
-        for (int32_t i = 0; i < keys; i += kLine) prefetch(k + static_cast<int64_t>(d) * context.block_size + i);
+struct FetchAhead {
+  const Context<Element>& context;
+  const Pieces& pieces;
+  static constexpr int32_t kLine = 64 / sizeof(Element);
+
+  OCTAVO_MEMBER_INLINE void keys(int quarter) const {
+    for (int32_t p = 0; p < pieces.count; ++p) {
+      const Piece& piece = pieces.at[p];
+      const Element* from = context.piece_keys(piece);
+      if (context.block_size <= kKeyTile) {
+        part(from, context.block_size * context.head_dim, quarter);
+      } else {
+        const int32_t end = context.head_dim * (quarter + 1) / 4;
+        for (int64_t d = context.head_dim * quarter / 4; d < end; ++d) {
+          for (int32_t i = 0; i < piece.keys; i += kLine) prefetch(from + d * context.block_size + i);
+        }
       }
     }
-    position += keys;
   }
+  OCTAVO_MEMBER_INLINE void values(int quarter) const {
+    for (int32_t p = 0; p < pieces.count; ++p) {
+      part(context.piece_values(pieces.at[p]), pieces.at[p].keys * context.head_dim, quarter);
+    }
+  }
+
+ private:
+  static void prefetch(const Element* p) { __builtin_prefetch(p, 0, 2); }
+  OCTAVO_MEMBER_INLINE static void part(const Element* from, int32_t elements, int quarter) {
+    const int32_t end = elements * (quarter + 1) / 4;
+    for (int32_t i = elements * quarter / 4; i < end; i += kLine) prefetch(from + i);
+  }
+};
+
+// K and V read in place.
+template <typename Element>
+Source<Element> cache_source(const Context<Element>& context, const Pieces& pieces) {
+  Source<Element> source;
+  source.key_stride = context.block_size;
+  source.value_stride = context.head_dim;
+  source.runs = pieces.count;
+  int32_t vector = 0;
+  for (int32_t p = 0; p < pieces.count; ++p) {
+    const Piece& piece = pieces.at[p];
+    const Element* keys = context.piece_keys(piece);
+    for (int32_t i = 0; i < piece.keys; i += kLanes) source.keys[vector++] = keys + i;
+    source.values[p] = context.piece_values(piece);
+    source.run_keys[p] = piece.keys;
+  }
+  return source;
 }
 
-// K of keys [begin, end) -> tile.k. Reads whole groups of 8 slots: those past `end` are never used.
+// K and V widened into the scratch. Reads whole groups of 8 slots of K: what lies past the last key is never used.
 template <typename Element>
-void widen_keys(const Context<Element>& context, int32_t begin, int32_t end, const Tile& tile) {
-  const int32_t stop = (end + 7) / 8 * 8;
-  for (int32_t position = begin; position < stop;) {
-    const int32_t keys = context.piece(position, stop);
-    const Element* from = context.k + context.block(position) + position % context.block_size;
-    float* to = tile.k + (position - begin);
-    for (int32_t d = 0; d < context.head_dim; ++d) {
-      int32_t i = 0;
-      for (; i + kLanes <= keys; i += kLanes) store(to + i, widen(from + i));
-      for (; i < keys; i += 8) copy8(to + i, from + i);
-      from += context.block_size;
-      to += kKeyTile;
-    }
-    position += keys;
+Source<float> widened_source(const Context<Element>& context, const Pieces& pieces, const Tile& tile) {
+  int32_t first = 0;
+  for (int32_t p = 0; p < pieces.count; ++p) {
+    const Piece& piece = pieces.at[p];
+    widen_keys(context.piece_keys(piece), context.block_size, piece.keys, tile, tile.k + first);
+    widen_values(context.piece_values(piece), piece.keys, tile, tile.v + static_cast<int64_t>(first) * tile.padded_dim);
+    first += piece.keys;
   }
-}
-
-// V of keys [begin, end) -> tile.v, whose padding is already zero.
-template <typename Element>
-void widen_values(const Context<Element>& context, int32_t begin, int32_t end, const Tile& tile) {
-  for (int32_t position = begin; position < end;) {
-    const int32_t keys = context.piece(position, end);
-    const int32_t head_dim = context.head_dim;
-    const Element* from =
-        context.v + context.block(position) + static_cast<int64_t>(position % context.block_size) * head_dim;
-    float* to = tile.v + static_cast<int64_t>(position - begin) * tile.padded_dim;
-    if (head_dim == tile.padded_dim) {
-      for (int32_t i = 0; i < keys * head_dim; i += kLanes) store(to + i, widen(from + i));
-    } else {
-      for (int32_t key = 0; key < keys; ++key) {
-        for (int32_t i = 0; i < head_dim; i += 8) copy8(to + i, from + i);
-        from += head_dim;
-        to += tile.padded_dim;
-      }
-    }
-    position += keys;
-  }
+  Source<float> source;
+  for (int32_t j = 0; j < kKeyTile / kLanes; ++j) source.keys[j] = tile.k + j * kLanes;
+  source.key_stride = kKeyTile;
+  source.value_stride = tile.padded_dim;
+  source.runs = 1;
+  source.values[0] = tile.v;
+  source.run_keys[0] = first;
+  return source;
 }
 
 void fill(float* to, float value, int64_t count) {
@@ -114,21 +147,23 @@ void fill(float* to, float value, int64_t count) {
 template <typename Element>
 void attend_segment(const Context<Element>& context, const Tile& tile, const Queries& queries, int32_t begin,
                     int32_t end, int32_t context_end) {
+  // Reading in place saves a pass over memory, widening saves doing it for every six query heads.
+  const bool in_place =
+      tile.rows <= 2 * kMicroRows && context.block_size % kLanes == 0 && tile.head_dim == tile.padded_dim;
   fill(tile.top, kNoScore, tile.rows);
   fill(tile.lanes, 0.0f, static_cast<int64_t>(tile.rows) * kLanes);
   fill(tile.sum, 0.0f, static_cast<int64_t>(tile.rows) * tile.padded_dim);
+  Pieces pieces = context.pieces(begin, least(begin + kKeyTile, end));
   for (int32_t at = begin; at < end; at += kKeyTile) {
-    const int32_t stop = at + kKeyTile < end ? at + kKeyTile : end;
-    const int32_t vecs = (stop - at + kLanes - 1) / kLanes;
-    if (stop < context_end) {
-      prefetch_tile(context, stop, stop + kKeyTile < context_end ? stop + kKeyTile : context_end);
+    const int32_t next = least(at + kKeyTile, context_end);
+    const Pieces ahead = context.pieces(next, least(next + kKeyTile, context_end));
+    const int32_t vecs = (least(kKeyTile, end - at) + kLanes - 1) / kLanes;
+    if (in_place) {
+      attend_tile(tile, cache_source(context, pieces), FetchAhead<Element>{context, ahead}, queries, {at, vecs});
+    } else {
+      attend_tile(tile, widened_source(context, pieces, tile), NothingAhead{}, queries, {at, vecs});
     }
-    widen_keys(context, at, stop, tile);
-    over_blocks(tile.rows, vecs, ScoreBlock{tile});
-    mask_scores(tile, queries, at, vecs);
-    softmax_tile(tile, vecs);
-    widen_values(context, at, stop, tile);
-    over_blocks(tile.rows, tile.padded_dim / kLanes, ValueBlock{tile, stop - at});
+    pieces = ahead;
   }
 }
 
@@ -149,8 +184,10 @@ struct Attention {
     const int32_t first_tile = first_seen > 0 ? first_seen / kKeyTile * kKeyTile : 0;
     const Context<Element> context(args, item.row, head);
     tile.rows = item.num_queries * sizes.group;
-    prefetch_tile(context, most(item.first_segment * kSegment, first_tile),
-                  least(most(item.first_segment * kSegment, first_tile) + kKeyTile, item_end));
+    const int32_t first_key = most(item.first_segment * kSegment, first_tile);
+    const Pieces pieces = context.pieces(first_key, least(first_key + kKeyTile, item_end));
+    for (int quarter = 0; quarter < 4; ++quarter) FetchAhead<Element>{context, pieces}.keys(quarter);
+    for (int quarter = 0; quarter < 4; ++quarter) FetchAhead<Element>{context, pieces}.values(quarter);
     load_queries(item, head);
     fill(tile.all_top, kNoScore, tile.rows);
     fill(tile.all_weight, 0.0f, tile.rows);

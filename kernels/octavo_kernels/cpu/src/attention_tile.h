@@ -35,26 +35,50 @@ struct Tile {
   float* all_sum;
 };
 
-template <int kRows, int kVecs>
-void score_block(const Tile& tile, int row, int column) {
+// Where a tile's K and V lie: in the cache itself, or widened to float32 in the scratch. `Element` is float or uint16_t
+// (bf16). Keys of vector j at head_dim index d: keys[j] + d * key_stride. Value rows: `runs` runs of neighbouring keys.
+template <typename Element>
+struct Source {
+  const Element* keys[kKeyTile / kLanes];
+  int64_t key_stride;
+  const Element* values[kKeyTile / 8];
+  int32_t run_keys[kKeyTile / 8];
+  int32_t runs;
+  int64_t value_stride;
+};
+
+// Called four times while a tile is computed, so that the next one is on its way; this one does nothing.
+struct NothingAhead {
+  void keys(int /*quarter*/) const {}
+  void values(int /*quarter*/) const {}
+};
+
+template <int kRows, int kVecs, typename Element, typename Ahead>
+void score_block(const Tile& tile, const Source<Element>& source, const Ahead& ahead, int row, int column) {
   Vec sums[kRows][kVecs];
+  const Element* from[kVecs];
+#pragma GCC unroll 4
+  for (int j = 0; j < kVecs; ++j) from[j] = source.keys[column + j];
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
     for (int j = 0; j < kVecs; ++j) sums[i][j] = zero();
   }
-  const float* q = tile.q + static_cast<int64_t>(row) * tile.head_dim;
-  const float* k = tile.k + column * kLanes;
   const int64_t stride = tile.head_dim;
-  for (int d = 0; d < tile.head_dim; ++d) {
-    Vec keys[kVecs];
+  const float* q = tile.q + row * stride;
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    ahead.keys(quarter);
+    const int32_t end = tile.head_dim * (quarter + 1) / 4;
+    for (int64_t d = tile.head_dim * quarter / 4; d < end; ++d) {
+      Vec keys[kVecs];
 #pragma GCC unroll 4
-    for (int j = 0; j < kVecs; ++j) keys[j] = load(k + d * kKeyTile + j * kLanes);
+      for (int j = 0; j < kVecs; ++j) keys[j] = widen(from[j] + d * source.key_stride);
 #pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) {
-      const Vec query = broadcast(q[i * stride + d]);
+      for (int i = 0; i < kRows; ++i) {
+        const Vec query = broadcast(q[i * stride + d]);
 #pragma GCC unroll 4
-      for (int j = 0; j < kVecs; ++j) sums[i][j] = fma(query, keys[j], sums[i][j]);
+        for (int j = 0; j < kVecs; ++j) sums[i][j] = fma(query, keys[j], sums[i][j]);
+      }
     }
   }
   float* scores = tile.scores + row * kKeyTile + column * kLanes;
@@ -65,34 +89,40 @@ void score_block(const Tile& tile, int row, int column) {
   }
 }
 
-template <int kRows, int kVecs>
-void value_block(const Tile& tile, int row, int column, int keys) {
+template <int kRows, int kVecs, typename Element, typename Ahead>
+void value_block(const Tile& tile, const Source<Element>& source, const Ahead& ahead, int row, int column) {
   Vec sums[kRows][kVecs];
-  float* sum = tile.sum + static_cast<int64_t>(row) * tile.padded_dim + column * kLanes;
-  const int64_t stride = tile.padded_dim;
+  const int64_t sum_stride = tile.padded_dim;
+  float* sum = tile.sum + row * sum_stride + column * kLanes;
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
     const Vec rescale = broadcast(tile.rescale[row + i]);
 #pragma GCC unroll 4
-    for (int j = 0; j < kVecs; ++j) sums[i][j] = mul(load(sum + i * stride + j * kLanes), rescale);
+    for (int j = 0; j < kVecs; ++j) sums[i][j] = mul(load(sum + i * sum_stride + j * kLanes), rescale);
   }
-  const float* v = tile.v + column * kLanes;
   const float* weights = tile.scores + row * kKeyTile;
-  for (int key = 0; key < keys; ++key) {
-    Vec values[kVecs];
+  for (int32_t run = 0; run < source.runs; ++run) {
+    if (run < 4) ahead.values(run);
+    const Element* v = source.values[run] + column * kLanes;
+    for (int32_t key = 0; key < source.run_keys[run]; ++key) {
+      Vec values[kVecs];
 #pragma GCC unroll 4
-    for (int j = 0; j < kVecs; ++j) values[j] = load(v + key * stride + j * kLanes);
+      for (int j = 0; j < kVecs; ++j) values[j] = widen(v + j * kLanes);
 #pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) {
-      const Vec weight = broadcast(weights[i * kKeyTile + key]);
+      for (int i = 0; i < kRows; ++i) {
+        const Vec weight = broadcast(weights[i * kKeyTile]);
 #pragma GCC unroll 4
-      for (int j = 0; j < kVecs; ++j) sums[i][j] = fma(weight, values[j], sums[i][j]);
+        for (int j = 0; j < kVecs; ++j) sums[i][j] = fma(weight, values[j], sums[i][j]);
+      }
+      v += source.value_stride;
+      ++weights;
     }
   }
+  for (int quarter = source.runs; quarter < 4; ++quarter) ahead.values(quarter);
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
-    for (int j = 0; j < kVecs; ++j) store(sum + i * stride + j * kLanes, sums[i][j]);
+    for (int j = 0; j < kVecs; ++j) store(sum + i * sum_stride + j * kLanes, sums[i][j]);
   }
 }
 
@@ -133,21 +163,39 @@ OCTAVO_INLINE void over_blocks(int rows, int vecs, Block block) {
   }
 }
 
+// The first block of a tile also asks for the next tile.
+template <typename Element, typename Ahead>
 struct ScoreBlock {
   const Tile& tile;
+  const Source<Element>& source;
+  const Ahead& ahead;
   int row = 0;
   int column = 0;
   template <int kRows, int kVecs>
-  void run() const { score_block<kRows, kVecs>(tile, row, column); }
+  void run() const {
+    if (row == 0 && column == 0) {
+      score_block<kRows, kVecs>(tile, source, ahead, row, column);
+    } else {
+      score_block<kRows, kVecs>(tile, source, NothingAhead{}, row, column);
+    }
+  }
 };
 
+template <typename Element, typename Ahead>
 struct ValueBlock {
   const Tile& tile;
-  int keys;
+  const Source<Element>& source;
+  const Ahead& ahead;
   int row = 0;
   int column = 0;
   template <int kRows, int kVecs>
-  void run() const { value_block<kRows, kVecs>(tile, row, column, keys); }
+  void run() const {
+    if (row == 0 && column == 0) {
+      value_block<kRows, kVecs>(tile, source, ahead, row, column);
+    } else {
+      value_block<kRows, kVecs>(tile, source, NothingAhead{}, row, column);
+    }
+  }
 };
 
 // Which keys of a tile each query sees: those from `first` up to before `last`, counted from the tile's first key.
@@ -206,6 +254,47 @@ void softmax_tile(const Tile& tile, int32_t vecs) {
     }
     store(tile.lanes + row * kLanes, weight);
   }
+}
+
+// K [head_dim, stride] of `keys` neighbouring tokens -> columns of tile.k, in whole groups of 8.
+template <typename Element>
+void widen_keys(const Element* from, int64_t stride, int32_t keys, const Tile& tile, float* to) {
+  for (int32_t d = 0; d < tile.head_dim; ++d) {
+    int32_t i = 0;
+    for (; i + kLanes <= keys; i += kLanes) store(to + i, widen(from + i));
+    for (; i < keys; i += 8) copy8(to + i, from + i);
+    from += stride;
+    to += kKeyTile;
+  }
+}
+
+// V [keys, head_dim] -> rows of tile.v, whose padding is already zero.
+template <typename Element>
+void widen_values(const Element* from, int32_t keys, const Tile& tile, float* to) {
+  if (tile.head_dim == tile.padded_dim) {
+    for (int32_t i = 0; i < keys * tile.head_dim; i += kLanes) store(to + i, widen(from + i));
+    return;
+  }
+  for (int32_t key = 0; key < keys; ++key) {
+    for (int32_t i = 0; i < tile.head_dim; i += 8) copy8(to + i, from + i);
+    from += tile.head_dim;
+    to += tile.padded_dim;
+  }
+}
+
+// Keys [begin, begin + vecs * kLanes) at most -> tile.top, tile.lanes, tile.sum.
+struct TileRange {
+  int32_t begin;
+  int32_t vecs;
+};
+
+template <typename Element, typename Ahead>
+void attend_tile(const Tile& tile, const Source<Element>& source, const Ahead& ahead, const Queries& queries,
+                 TileRange range) {
+  over_blocks(tile.rows, range.vecs, ScoreBlock<Element, Ahead>{tile, source, ahead});
+  mask_scores(tile, queries, range.begin, range.vecs);
+  softmax_tile(tile, range.vecs);
+  over_blocks(tile.rows, tile.padded_dim / kLanes, ValueBlock<Element, Ahead>{tile, source, ahead});
 }
 
 // Takes one segment's result of one query head into that of all before it.

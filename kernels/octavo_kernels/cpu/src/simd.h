@@ -13,6 +13,7 @@
 namespace octavo::OCTAVO_ISA_NAMESPACE {
 
 #define OCTAVO_INLINE static inline __attribute__((always_inline))
+#define OCTAVO_MEMBER_INLINE inline __attribute__((always_inline))
 
 #if defined(__AVX512F__)
 
