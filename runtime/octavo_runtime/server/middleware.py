@@ -1,0 +1,152 @@
+"""What every call passes: request id, access log, errors as JSON, CORS, API keys, counting of calls in flight.
+
+`middlewares` gives them in order, outermost first. Prompts and keys never reach the log.
+"""
+
+import hmac
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+
+from aiohttp import hdrs, web
+
+from octavo_runtime.errors import UnauthorizedError
+from octavo_runtime.server.config import ServerConfig
+from octavo_runtime.server.error_reply import error_response
+from octavo_runtime.server.service import ARRIVAL, REQUEST_ID, SERVICE, Service, clean_id, new_id
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
+
+_access = logging.getLogger("octavo.access")
+_PROTECTED = ("/v1/", "/tokenize", "/detokenize")
+_CLIENT_GONE = 499  # nginx's code for a client that closed first
+_PREFLIGHT_SECONDS = 600
+
+
+def middlewares(service: Service) -> list[Middleware]:
+    """All of them; what is switched off is left out."""
+    config = service.config
+    chain = [_observe(service), _errors]
+    if config.allowed_origins:
+        chain.append(_preflight(config))
+    if config.api_keys:
+        chain.append(_api_keys(config))
+    return [web.middleware(middleware) for middleware in chain]
+
+
+def engine_call(handler: Handler) -> Handler:
+    """Mark a handler that gives the engine work: refused while draining, waited for by the drain."""
+
+    async def counted(request: web.Request) -> web.StreamResponse:
+        admission = request.app[SERVICE].admission
+        admission.check_open()
+        admission.num_calls += 1
+        try:
+            return await handler(request)
+        finally:
+            admission.num_calls -= 1
+
+    return counted
+
+
+def _observe(service: Service) -> Middleware:
+    """Request id, arrival time; afterwards HTTP metrics and one line in the access log."""
+
+    async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
+        started = time.perf_counter()
+        request[ARRIVAL] = started
+        request[REQUEST_ID] = clean_id(request.headers.get("X-Request-Id")) or new_id()
+        status = _CLIENT_GONE
+        try:
+            response = await handler(request)
+            status = response.status
+            return response
+        finally:
+            seconds = time.perf_counter() - started
+            resource = request.match_info.route.resource
+            route = resource.canonical if resource is not None else "none"
+            service.metrics.http_request(route, request.method, status, seconds)
+            if service.config.access_log:
+                _log_access(request, status, seconds)
+
+    return observe
+
+
+def _log_access(request: web.Request, status: int, seconds: float) -> None:
+    fields = {
+        "client": request.remote,
+        "method": request.method,
+        "path": request.path,
+        "status": status,
+        "seconds": round(seconds, 4),
+        "request_id": request[REQUEST_ID],
+    }
+    line = '%s "%s %s" %d %.1f ms %s'
+    values = (request.remote, request.method, request.path, status, seconds * 1000, request[REQUEST_ID])
+    _access.info(line, *values, extra={"fields": fields})
+
+
+async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The last resort: whatever goes wrong is answered in OpenAI's form."""
+    try:
+        return await handler(request)
+    except ConnectionResetError:
+        raise
+    except Exception as error:  # noqa: BLE001  a client always gets an answer it can parse
+        return error_response(error)
+
+
+def _preflight(config: ServerConfig) -> Middleware:
+    """Answers CORS preflight calls; `cors_headers` marks the other answers."""
+
+    async def preflight(request: web.Request, handler: Handler) -> web.StreamResponse:
+        asked = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_METHOD)
+        if request.method != hdrs.METH_OPTIONS or asked is None or hdrs.ORIGIN not in request.headers:
+            return await handler(request)
+        headers = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
+        methods = asked if "*" in config.allowed_methods else ", ".join(config.allowed_methods)
+        allowed = headers if "*" in config.allowed_headers else ", ".join(config.allowed_headers)
+        response = web.Response()
+        response.headers[hdrs.ACCESS_CONTROL_ALLOW_METHODS] = methods
+        if allowed:
+            response.headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = allowed
+        response.headers[hdrs.ACCESS_CONTROL_MAX_AGE] = str(_PREFLIGHT_SECONDS)
+        return response
+
+    return preflight
+
+
+async def response_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """on_response_prepare: CORS and the request id, on streams as well."""
+    config = request.app[SERVICE].config
+    origin = request.headers.get(hdrs.ORIGIN)
+    if origin is not None and ("*" in config.allowed_origins or origin in config.allowed_origins):
+        everyone = "*" in config.allowed_origins and not config.allow_credentials
+        response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = "*" if everyone else origin
+        if not everyone:
+            response.headers[hdrs.VARY] = "Origin"
+        if config.allow_credentials:
+            response.headers[hdrs.ACCESS_CONTROL_ALLOW_CREDENTIALS] = "true"
+    if REQUEST_ID in request and (config.enable_request_id_headers or "X-Request-Id" in request.headers):
+        response.headers["X-Request-Id"] = request[REQUEST_ID]
+    if request.app[SERVICE].drain.draining:
+        response.headers[hdrs.CONNECTION] = "close"
+
+
+def _api_keys(config: ServerConfig) -> Middleware:
+    """`Authorization: Bearer KEY` under the API's paths. Every key is compared, in a time that tells nothing."""
+    digests = [sha256(key.encode()).digest() for key in config.api_keys]
+    protected = tuple(config.root_path + prefix for prefix in _PROTECTED) + _PROTECTED
+
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.method != hdrs.METH_OPTIONS and request.path.startswith(protected):
+            scheme, _, key = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+            given = sha256(key.strip().encode("utf-8", "surrogateescape")).digest()
+            matches = sum([hmac.compare_digest(given, digest) for digest in digests])
+            if scheme.lower() != "bearer" or not matches:
+                raise UnauthorizedError("A valid API key is needed; send the header Authorization: Bearer KEY.")
+        return await handler(request)
+
+    return check
