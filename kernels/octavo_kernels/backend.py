@@ -6,11 +6,12 @@ function, and samples. `select_backend` is the only place that looks at the mach
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 import torch
 
+from octavo_kernels.backend_name import BackendName
 from octavo_kernels.ops import Batch, CacheShape, KVCache, Ops, PackedLinear
 
 StepFunction = Callable[[Batch], torch.Tensor]
@@ -49,15 +50,6 @@ class Backend(Protocol):
         ...
 
 
-class BackendName(StrEnum):
-    """What `--backend` may say. AUTO: the fastest that the machine can run."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    TORCH_CPU = "torch_cpu"
-    REFERENCE = "reference"
-
-
 def select_backend(name: BackendName, device: torch.device, num_threads: int, dtype: torch.dtype) -> Backend:
     """The backend for `device`. Raises RuntimeError with what to do when `name` cannot run here.
 
@@ -69,7 +61,7 @@ def select_backend(name: BackendName, device: torch.device, num_threads: int, dt
         from octavo_kernels.reference_backend import ReferenceBackend
 
         return ReferenceBackend()
-    if name is not BackendName.TORCH_CPU:
+    if name is not BackendName.TORCH_CPU and find_spec("octavo_kernels.cpu.backend") is not None:
         from octavo_kernels.cpu import backend as cpu
 
         if cpu.available():

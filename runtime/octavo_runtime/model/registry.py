@@ -11,8 +11,8 @@ import torch
 from octavo_kernels.backend import Backend
 from octavo_kernels.ops import Ops
 
-from octavo_runtime.errors import StartCause, StartError
-from octavo_runtime.model.config import Architecture, ModelConfig, read_config
+from octavo_runtime.model.config import Architecture, ModelConfig
+from octavo_runtime.model.config_reader import is_gguf, read_model_config
 from octavo_runtime.model.gguf_config import gguf_config
 from octavo_runtime.model.gguf_file import read_gguf_header
 from octavo_runtime.model.gguf_weights import GgufSource
@@ -56,17 +56,11 @@ class Checkpoint:
 
 def open_checkpoint(path: Path) -> Checkpoint:
     """A folder with config.json and safetensors, or a .gguf file. Raises StartError."""
-    if path.suffix == ".gguf":
+    if is_gguf(path):
         header = read_gguf_header(path)
         config = gguf_config(header)
         return Checkpoint(config, GgufSource(header, config))
-    if not path.exists():
-        raise StartError(StartCause.MODEL_NOT_FOUND, f"{path} does not exist; check the path or give a Hugging Face id.")
-    if not path.is_dir():
-        raise StartError(
-            StartCause.MODEL_UNSUPPORTED, f"{path} is neither a folder nor a .gguf file; give one of these or a Hugging Face id."
-        )
-    return Checkpoint(read_config(path), SafetensorsSource(path))
+    return Checkpoint(read_model_config(path), SafetensorsSource(path))
 
 
 def load_model(
