@@ -1,6 +1,7 @@
 """`AddRequest` -> `SequenceGroup`, or the sentence that refuses it.
 
-The server has checked all this before, with better knowledge of the fields; here it keeps one bad request from harming others.
+The server has checked all this before, with better knowledge of the fields; here it keeps one bad request from
+harming others.
 """
 
 from octavo_runtime.engine.beam import BeamSearch
@@ -45,14 +46,16 @@ def check_size(group: SequenceGroup, blocks: BlockManager) -> str | None:
     size = blocks.block_size
     return (
         f"The request may need {worst * size} tokens of KV cache ({group.num_prompt} prompt tokens, "
-        f"{group.params.num_sequences} x up to {group.stop.max_tokens} generated tokens, in blocks of {size}), but the whole "
-        f"cache holds {blocks.num_blocks * size}; lower max_tokens, n or best_of, shorten the prompt, or give the server "
-        "more cache memory (--gpu-memory-utilization, --kv-cache-memory-bytes)."
+        f"{group.params.num_sequences} x up to {group.stop.max_tokens} generated tokens, in blocks of {size}), but the "
+        f"whole cache holds {blocks.num_blocks * size}; lower max_tokens, n or best_of, shorten the prompt, or give "
+        "the server more cache memory (--gpu-memory-utilization, --kv-cache-memory-bytes)."
     )
 
 
-def make_group(request: AddRequest, config: SchedulerConfig, sequence_id: int, arrival: int, now: float) -> SequenceGroup:
-    """The request as the scheduler sees it, with its first sequence. `arrival` numbers requests in the order they came."""
+def make_group(
+    request: AddRequest, config: SchedulerConfig, sequence_id: int, arrival: int, now: float
+) -> SequenceGroup:
+    """The request as the scheduler sees it, with its first sequence. `arrival` numbers requests as they come."""
     params = request.params
     stop = resolve_stop_rules(request, config.max_model_len)
     priority = request.priority if config.policy is SchedulingPolicy.PRIORITY else 0

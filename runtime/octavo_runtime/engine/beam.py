@@ -1,9 +1,10 @@
 """`BeamSearch`: which beams live on after a step, and which finished hypotheses are the best.
 
-The rules are those of `transformers`' `num_beams` generation: candidates of all beams compete by cumulative log-probability;
-an ending candidate counts only among the first `width`; a hypothesis scores cumulative / length ** length_penalty; the search
-ends when `width` hypotheses are there and either early_stopping is set or no live beam beats the worst at its current length.
-Differences: stop_token_ids end a hypothesis as EOS does, and with fewer distinct sequences than n the last one is repeated.
+The rules are those of `transformers`' `num_beams` generation: candidates of all beams compete by cumulative
+log-probability; an ending candidate counts only among the first `width`; a hypothesis scores cumulative / length **
+length_penalty; the search ends when `width` hypotheses are there and either early_stopping is set or no live beam
+beats the worst at its current length. Differences: stop_token_ids end a hypothesis as EOS does, and with fewer
+distinct sequences than n the last one is repeated.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from octavo_runtime.engine.messages import FinishReason
 
 @dataclass(frozen=True, slots=True)
 class Beam:
-    """A live beam before the step's token: its cumulative log-probability, output so far, and (token, logprob) candidates."""
+    """A live beam before the step's token; candidates are (token id, logprob), likeliest first."""
 
     cumulative_logprob: float
     output_token_ids: Sequence[int]

@@ -1,11 +1,13 @@
 """`BlockManager`: block tables of sequences over a device pool and a host pool (swap space).
 
-Allocates a prompt's blocks on top of what the prefix cache has, grows tables as tokens are computed, shares tables between
-forked sequences and copies a shared partial block before it is written, moves groups to host blocks and back. It plans these
-moves; the worker carries them out. Invariant: a block that a sequence will write is held by that sequence alone.
+Allocates a prompt's blocks on top of what the prefix cache has, grows tables as tokens are computed, shares tables
+between forked sequences and copies a shared partial block before it is written, moves groups to host blocks and back.
+It plans these moves; the worker carries them out. Invariant: a block that a sequence will write is held by that
+sequence alone.
 """
 
-from collections.abc import Iterable, Sequence as ReadOnly
+from collections.abc import Iterable
+from collections.abc import Sequence as ReadOnly
 from enum import StrEnum
 
 from octavo_runtime.engine.block_pool import BlockPool
@@ -26,7 +28,7 @@ class AllocStatus(StrEnum):
 
 
 class CopyOnWrite:
-    """A partial block that a forked sequence gets for itself, `source` -> `destination`, undone if the step drops it."""
+    """A partial block that a forked sequence gets for itself; undone if the step drops the group."""
 
     __slots__ = ("destination", "sequence", "source")
 
@@ -66,8 +68,7 @@ class BlockManager:
     # Admission
 
     def worst_case(self, group: SequenceGroup) -> int:
-        """Blocks the group holds if every sequence runs to its limit; full prompt blocks are shared, the last token of a
-        sequence is never computed."""
+        """Blocks held if all sequences run to their limit: full prompt blocks are shared, last tokens never computed."""
         num_prompt, longest = group.num_prompt, group.num_prompt + group.stop.max_tokens - 1
         shared = min(num_prompt, longest) // self.block_size
         if longest == num_prompt:  # one token each: drawn from one row, no fork
@@ -75,7 +76,7 @@ class BlockManager:
         return shared + group.params.num_sequences * (self.blocks_for(longest) - shared)
 
     def can_allocate(self, group: SequenceGroup) -> AllocStatus:
-        """Whether the leader's whole prompt (and what its siblings need after the fork) fits on top of the prefix cache.
+        """Whether the leader's whole prompt, and its siblings' first blocks, fit on top of what is cached.
 
         Leaves the number of cached blocks in `group.num_hit_blocks` for `allocate`.
         """
@@ -91,7 +92,7 @@ class BlockManager:
         return AllocStatus.OK if demand <= num_free else AllocStatus.LATER
 
     def allocate(self, group: SequenceGroup) -> None:
-        """Give the leader its blocks, cached ones first; their tokens count as computed. After `can_allocate` said OK."""
+        """Give the leader its blocks, cached (so: computed) ones first. After `can_allocate` said OK."""
         leader = group.leader
         hits = self._find_prefix(group)
         for block in hits:
@@ -135,7 +136,7 @@ class BlockManager:
     # Growth
 
     def blocks_needed(self, work: Work) -> int:
-        """Free blocks that `grow` takes for these sequences of one group: new ones and copies of shared partial ones."""
+        """Free blocks that `grow` takes for sequences of one group: new ones and copies of shared partial ones."""
         needed = 0
         writers: dict[int, int] = {}
         for sequence, num_tokens in work:
@@ -148,7 +149,7 @@ class BlockManager:
         return needed
 
     def grow(self, work: Work) -> list[CopyOnWrite]:
-        """Make room for the tokens that each sequence computes, and each written block its own. Needs `blocks_needed` free."""
+        """Make room for the tokens that each sequence computes, in blocks of its own. Needs `blocks_needed` free."""
         copies = []
         for sequence, num_tokens in work:
             source = self._shared_partial_block(sequence)
@@ -161,7 +162,7 @@ class BlockManager:
         return copies
 
     def undo(self, copies: Iterable[CopyOnWrite]) -> None:
-        """Take back copies that no step will carry out; the tables are as before `grow`, but for blocks at their end."""
+        """Take back copies that no step will carry out; tables are as before `grow`, but for blocks at their end."""
         for copy in copies:
             self._device.share(copy.source)
             copy.sequence.block_table[copy.sequence.num_computed // self.block_size] = copy.source
@@ -241,7 +242,7 @@ class BlockManager:
         return 0 < len(held) <= self._host.num_free
 
     def swap_out(self, group: SequenceGroup) -> list[tuple[int, int]]:
-        """Move the group to host blocks: (device, host) pairs, a shared block once. Its device blocks are free at once."""
+        """Move the group to host memory: (device, host) pairs, a shared block once. Its device blocks are free now."""
         moved: dict[int, int] = {}
         for sequence in group.live:
             for block in self._computed_blocks(sequence):

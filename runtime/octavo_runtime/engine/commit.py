@@ -111,7 +111,7 @@ class Committer:
             group.prompt_logprobs = None
 
     def _append(self, group: SequenceGroup, sequence: Sequence, result: RowResult, position: int) -> None:
-        """Append the drawn token number `position` of the row to `sequence`, tell, and end the sequence if it is its last."""
+        """Append the row's drawn token number `position`, tell, and end the sequence if it is its last."""
         token_id = result.token_ids[position]
         sequence.append(token_id)
         group.num_generated += 1
@@ -152,7 +152,7 @@ class Committer:
         return child
 
     def _settle(self, group: SequenceGroup) -> None:
-        """After a prompt chunk: share the recomputed prompt with the siblings, or note that the group decodes from now on."""
+        """After a prompt chunk: share a recomputed prompt with siblings; note when the group starts to decode."""
         if not group.forked and not group.never_sampled and group.leader.num_computed == group.num_prompt:
             for sibling in group.live[1:]:
                 self._blocks.fork(group.leader, sibling)
@@ -181,7 +181,7 @@ class Committer:
             self._finish_beams(group, search.best(group.params.n))
 
     def _replace_beams(self, group: SequenceGroup, parents: list[Sequence], children: list[Child]) -> None:
-        """A parent's first child goes on in the parent's place, further ones fork, parents without children are freed."""
+        """A parent's first child goes on in its place, further ones fork, parents without children are freed."""
         group.live = []
         unclaimed = dict.fromkeys(range(len(parents)))
         heirs: list[tuple[Sequence, Child]] = []
@@ -204,7 +204,9 @@ class Committer:
 
     def _finish_beams(self, group: SequenceGroup, best: list[Hypothesis]) -> None:
         if not best:
-            self.end_group(group, FinishReason.ERROR, "Every token was forbidden; relax allowed_token_ids or logit_bias.")
+            self.end_group(
+                group, FinishReason.ERROR, "Every token was forbidden; relax allowed_token_ids or logit_bias."
+            )
             return
         for index, hypothesis in enumerate(best):
             last = hypothesis.token_ids[-1]

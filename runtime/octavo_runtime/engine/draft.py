@@ -1,6 +1,7 @@
-"""`StepDraft`: the step in the making. The scheduler adds groups' work to it and takes it back when a group is preempted.
+"""`StepDraft`: the step in the making, to which the scheduler adds work and takes back that of a preempted group.
 
-Holds the budget, the block moves and what may still be asked of the logits; `rows.py` turns it into a frozen `StepPlan`.
+Holds the budget, the block moves and what may still be asked of the logits; `rows.py` turns it into a frozen
+`StepPlan`.
 """
 
 from collections.abc import Iterable

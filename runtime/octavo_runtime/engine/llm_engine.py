@@ -1,7 +1,8 @@
-"""`LLMEngine`: the synchronous core. Takes requests and aborts between steps; `step` schedules, runs the model and commits.
+"""`LLMEngine`: the synchronous core. `step` schedules, runs the model and commits; requests and aborts come between.
 
-Given its sizes, an `Executor` that runs plans and a clock; knows no process, no HTTP and no torch. What one request causes
-ends that request with an ERROR event; an exception of the executor leaves `step`, because then the device is in doubt.
+Given its sizes, an `Executor` that runs plans and a clock; knows no process, no HTTP and no torch. What one request
+causes ends that request with an ERROR event; an exception of the executor leaves `step`, because then the device is
+in doubt.
 """
 
 from collections.abc import Callable
@@ -60,10 +61,10 @@ class LLMEngine:
             )
 
     def abort_request(self, request_id: str, index: int | None = None) -> None:
-        """Give a request up, or one sequence of it that its reader has had enough of (a stop string). Blocks are free at once.
+        """Give up a request, or one sequence whose reader has had enough (a stop string). Its blocks are free now.
 
-        A request ends with ABORT; when its last sequence is given up by index it ends with STOP. Unknown ids and indexes,
-        and indexes of beams (delivered at the end only), are ignored.
+        The request ends with ABORT, or with STOP when its last sequence is given up by index. Unknown ids and
+        indexes, and indexes of beams (delivered at the end only), are ignored.
         """
         group = self._committer.groups.get(request_id)
         if group is None:
@@ -93,7 +94,7 @@ class LLMEngine:
             result = self._executor.execute(plan)
             self.blocks.end_step()
             self._committer.commit(step, result, self._clock())
-            return self._take_outputs(plan.num_tokens, started)
+        return self._take_outputs(plan.num_tokens, started)
 
     def _take_outputs(self, num_tokens: int, started: float) -> StepOutputs:
         committer = self._committer

@@ -1,19 +1,20 @@
 """`StepPlan` and `StepResult`: the contract between the engine and the worker that runs the model.
 
 A plan says which tokens of which sequences are computed, where their K and V go, which blocks are moved first, and what
-is drawn from the logits. All frozen; made by the scheduler, consumed by `Executor.execute`.
+is drawn from the logits. All frozen; made by the scheduler, consumed by `Executor.execute`. msgspec structs, because a step
+makes two per row and a frozen dataclass costs 2 us where a struct costs 0.1.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from octavo_runtime.engine.messages import TokenLogprobs
 from octavo_runtime.engine.sampling_params import SamplingParams
 
 
-@dataclass(frozen=True, slots=True)
-class RowSampling:
+class RowSampling(msgspec.Struct, frozen=True, gc=False):
     """What is drawn from the logits of a row's last token.
 
     Plain sampling draws one token per entry of `uniforms` (several when n sequences share their first step). With
@@ -29,8 +30,7 @@ class RowSampling:
     num_beam_candidates: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True, gc=False):
     """One sequence's share of a step: compute `token_ids`, the tokens at positions `start` and up."""
 
     sequence_id: int  # unique in the engine, stable over the sequence's life
@@ -38,12 +38,13 @@ class Row:
     start: int
     block_table: Sequence[int]  # physical blocks that cover positions 0 ... start + len(token_ids) - 1
     sampling: RowSampling | None = None  # None: a prompt chunk that is not the last
-    prompt_targets: Sequence[int] | None = None  # the next token of every computed position, when prompt log-probabilities are wanted
+    prompt_targets: Sequence[int] | None = (
+        None  # the next token of every computed position, when prompt log-probabilities are wanted
+    )
     num_prompt_logprobs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StepPlan:
+class StepPlan(msgspec.Struct, frozen=True, gc=False):
     """One step. Block moves happen before the model runs, in the order swap_out, swap_in, copy."""
 
     rows: tuple[Row, ...]
@@ -56,8 +57,7 @@ class StepPlan:
         return sum(len(row.token_ids) for row in self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class RowResult:
+class RowResult(msgspec.Struct, frozen=True, gc=False):
     """What a row gave, in the plan's order of rows.
 
     `token_ids`: one per uniform. `logprobs`: one per drawn token when asked for. For beams `token_ids` is empty and
@@ -70,8 +70,7 @@ class RowResult:
     prompt_logprobs: tuple[TokenLogprobs, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
+class StepResult(msgspec.Struct, frozen=True, gc=False):
     """One `RowResult` per row of the plan."""
 
     rows: tuple[RowResult, ...]

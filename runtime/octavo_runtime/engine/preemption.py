@@ -1,7 +1,8 @@
 """`Preemptor`: takes a running group's blocks away, by recompute or by swap, and counts it.
 
-RECOMPUTE frees everything; the tokens stay, so the group computes them again like a prompt. SWAP moves the computed blocks to
-host memory and needs room there, or else it falls back to RECOMPUTE. Either way the group's tokens are the same afterwards.
+RECOMPUTE frees everything; the tokens stay, so the group computes them again like a prompt. SWAP moves the computed
+blocks to host memory and needs room there, or else it falls back to RECOMPUTE. Either way the group's tokens are the
+same afterwards.
 """
 
 import logging
@@ -51,8 +52,8 @@ class Preemptor:
         if self.num_preemptions % _WARN_EVERY != 1:
             return
         logger.warning(
-            "Request %s was preempted by %s because the KV cache is full (%d blocks of %d tokens; preemption number %d). "
-            "This costs time: give the cache more memory (--gpu-memory-utilization, --kv-cache-memory-bytes), let fewer "
+            "Request %s was preempted by %s: the KV cache is full (%d blocks of %d tokens; preemption number %d). This "
+            "costs time: give the cache more memory (--gpu-memory-utilization, --kv-cache-memory-bytes), let fewer "
             "sequences run at once (--max-num-seqs), or spread the model over more devices (--tensor-parallel-size).",
             group.request_id,
             "swap" if swap else "recompute",

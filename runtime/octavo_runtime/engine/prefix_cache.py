@@ -1,8 +1,8 @@
 """`PrefixCache`: full, computed blocks by the hash of everything before and in them.
 
-A block's hash is SHA-256 over its parent's hash and its tokens; a chain starts from a root that holds the typed extra keys
-(today the salt), so equal text under another salt never meets. Holds no reference: `BlockPool` counts those and calls
-`retire` and `revive`. Eviction is least recently used.
+A block's hash is SHA-256 over its parent's hash and its tokens; a chain starts from a root that holds the typed extra
+keys (today the salt), so equal text under another salt never meets. Holds no reference: `BlockPool` counts those and
+calls `retire` and `revive`. Eviction is least recently used.
 """
 
 import struct

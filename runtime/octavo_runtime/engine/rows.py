@@ -1,7 +1,7 @@
 """`StepDraft` -> `StepPlan`: which tokens each row computes and what is drawn from its last one.
 
-Rows hold the sequences' own lists where these are exact (tokens so far, block table), because copying them every step would
-cost more than all of scheduling; they are valid until the step is committed.
+Rows hold the sequences' own lists where these are exact (tokens so far, block table), because copying them every step
+would cost more than all of scheduling; they are valid until the step is committed.
 """
 
 from dataclasses import dataclass

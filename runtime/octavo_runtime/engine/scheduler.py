@@ -1,9 +1,9 @@
 """`Scheduler`: which groups run in the next step, who is taken in and who is preempted.
 
-A sequence is (computed tokens, total tokens), so prompts, chunks, prefix hits, decodes and recompute are one thing: tokens to
-compute within one budget. Two policies over three queues (waiting, running, swapped): chunked prefill (decodes first, then
-chunks of prompts fill the step) and prefill-first (whole prompts, decodes wait). Only the last group in order is ever
-preempted for room, so the first one always gets on. Reads no clock and runs nothing.
+A sequence is (computed tokens, total tokens), so prompts, chunks, prefix hits, decodes and recompute are one thing:
+tokens to compute within one budget. Two policies over three queues (waiting, running, swapped): chunked prefill
+(decodes first, then chunks of prompts fill the step) and prefill-first (whole prompts, decodes wait). Only the last
+group in order is ever preempted for room, so the first one always gets on. Reads no clock and runs nothing.
 """
 
 from octavo_runtime.engine.block_manager import AllocStatus, BlockManager, Work
@@ -119,7 +119,7 @@ class Scheduler:
                 self._run(group, work, draft)
 
     def _run(self, group: SequenceGroup, work: Work, draft: StepDraft) -> None:
-        """Find blocks for `work`, from the last running groups if need be; if that is `group` itself, it does not run."""
+        """Find blocks for `work`, from the last running groups if need be; if that is `group`, it does not run."""
         needed = self._blocks.blocks_needed(work)
         while needed > self._blocks.num_free_blocks:
             victim = self.running.last()

@@ -1,7 +1,8 @@
 """`SimulatedExecutor`: a model without weights over a paged memory without tensors, for tests and benchmarks.
 
-It writes every row's tokens into slots, follows block tables, copies and swaps as the worker must, reads each row's context back
-through its table and derives the next tokens from a hash of it. So a wrong block, copy or swap changes the tokens.
+It writes every row's tokens into slots, follows block tables, copies and swaps as the worker must, reads each row's
+context back through its table and derives the next tokens from a hash of it. So a wrong block, copy or swap changes
+the tokens.
 """
 
 from collections.abc import Sequence
