@@ -24,8 +24,8 @@ SOURCE_FOLDER = CPU_FOLDER / "src"
 LIBRARY = CPU_FOLDER / "_native.so"
 OBJECT_FOLDER = Path(__file__).resolve().parent.parent / "build" / "native"
 
-COMMON_FLAGS = "-std=c++17 -O3 -fPIC -fvisibility=hidden -fno-math-errno -fno-trapping-math -Wall -Wextra -pthread"
-LINK_FLAGS = "-shared -pthread -static-libstdc++ -static-libgcc -Wl,--no-undefined -Wl,-s"
+COMMON_FLAGS = "-std=c++17 -O3 -fPIC -fvisibility=hidden -fno-math-errno -fno-trapping-math -Wall -Wextra -Wno-maybe-uninitialized -pthread"
+LINK_FLAGS = "-shared -pthread -static-libstdc++ -static-libgcc -Wl,--no-undefined -Wl,--exclude-libs,ALL -Wl,-s"
 AVX2_FLAGS = "-mavx2 -mfma -mf16c"
 AVX512_FLAGS = f"{AVX2_FLAGS} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512"
 
@@ -40,15 +40,18 @@ class InstructionSet:
     macro: str
 
 
-KERNEL_SOURCES = ("attention.cpp", "embedding.cpp", "kernel_table.cpp", "linear.cpp", "rms_norm.cpp", "rope_store.cpp",
-                  "sample.cpp", "silu_mul.cpp")  # fmt: skip
 PLAIN_SOURCES = ("api.cpp", "dispatch.cpp", "pack.cpp", "program.cpp", "thread_pool.cpp")
+BF16_SOURCES = ("linear_bf16.cpp",)
+AMX_SOURCES = ("linear_amx.cpp",)
+KERNEL_SOURCES = tuple(
+    sorted({path.name for path in SOURCE_FOLDER.glob("*.cpp")} - {*PLAIN_SOURCES, *BF16_SOURCES, *AMX_SOURCES})
+)
 INSTRUCTION_SETS = (
     InstructionSet("avx2", AVX2_FLAGS, KERNEL_SOURCES, "OCTAVO_HAVE_AVX2"),
     InstructionSet("avx512", AVX512_FLAGS, KERNEL_SOURCES, "OCTAVO_HAVE_AVX512"),
-    InstructionSet("avx512_bf16", f"{AVX512_FLAGS} -mavx512bf16", ("linear_bf16.cpp",), "OCTAVO_HAVE_AVX512_BF16"),
+    InstructionSet("avx512_bf16", f"{AVX512_FLAGS} -mavx512bf16", BF16_SOURCES, "OCTAVO_HAVE_AVX512_BF16"),
     InstructionSet(
-        "amx", f"{AVX512_FLAGS} -mavx512bf16 -mamx-tile -mamx-bf16", ("linear_amx.cpp",), "OCTAVO_HAVE_AMX"
+        "amx", f"{AVX512_FLAGS} -mavx512bf16 -mamx-tile -mamx-bf16", AMX_SOURCES, "OCTAVO_HAVE_AMX"
     ),
 )
 

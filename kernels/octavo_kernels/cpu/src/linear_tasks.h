@@ -1,0 +1,45 @@
+// How a matrix product is cut into the chunks that threads claim: a run of weight panels times a stretch of rows.
+#pragma once
+
+#include "pack.h"
+
+namespace octavo::OCTAVO_ISA_NAMESPACE {
+namespace {
+
+struct LinearTask {
+  int32_t first_panel, end_panel;
+  int32_t first_row, end_row;
+};
+
+// Few rows: runs of panels, so that each thread reads long streams. Many rows: one panel, and the rows are cut too until
+// every thread has several tasks, but into stretches no shorter than four tiles of `tile_rows`.
+class LinearTasks {
+ public:
+  LinearTasks(const LinearArgs& args, int32_t num_threads, int32_t tile_rows)
+      : rows_(args.rows), panels_((args.n + kPanel - 1) / kPanel) {
+    const int32_t wanted = 8 * num_threads;
+    const int32_t share = panels_ / wanted;
+    run_ = args.rows > tile_rows || share < 1 ? 1 : share < 8 ? share : 8;
+    while (panels_ * row_parts_ < wanted && args.rows / (row_parts_ + 1) >= 4 * tile_rows) ++row_parts_;
+    column_parts_ = (panels_ + run_ - 1) / run_;
+  }
+
+  int32_t count() const { return rows_ > 0 ? column_parts_ * row_parts_ : 0; }
+
+  LinearTask task(int32_t chunk) const {
+    const int64_t part = chunk % row_parts_;
+    const int32_t first = chunk / row_parts_ * run_;
+    return {first, first + run_ < panels_ ? first + run_ : panels_, static_cast<int32_t>(rows_ * part / row_parts_),
+            static_cast<int32_t>(rows_ * (part + 1) / row_parts_)};
+  }
+
+ private:
+  int64_t rows_;
+  int32_t panels_;
+  int32_t run_ = 1;
+  int32_t row_parts_ = 1;
+  int32_t column_parts_ = 1;
+};
+
+}  // namespace
+}  // namespace octavo::OCTAVO_ISA_NAMESPACE
