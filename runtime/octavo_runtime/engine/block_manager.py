@@ -68,7 +68,7 @@ class BlockManager:
     # Admission
 
     def worst_case(self, group: SequenceGroup) -> int:
-        """Blocks held if all sequences run to their limit: full prompt blocks are shared, last tokens never computed."""
+        """Blocks held if all sequences run to the limit: full prompt blocks are shared, last tokens never computed."""
         num_prompt, longest = group.num_prompt, group.num_prompt + group.stop.max_tokens - 1
         shared = min(num_prompt, longest) // self.block_size
         if longest == num_prompt:  # one token each: drawn from one row, no fork
