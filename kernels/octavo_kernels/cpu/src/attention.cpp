@@ -6,6 +6,7 @@
 // result does not depend on the batch, on how a prompt was chunked, or on the number of threads: the same bits.
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "attention_plan.h"
 #include "attention_tile.h"
@@ -189,14 +190,13 @@ struct Attention {
     for (int quarter = 0; quarter < 4; ++quarter) FetchAhead<Element>{context, pieces}.keys(quarter);
     for (int quarter = 0; quarter < 4; ++quarter) FetchAhead<Element>{context, pieces}.values(quarter);
     load_queries(item, head);
-    fill(tile.all_top, kNoScore, tile.rows);
-    fill(tile.all_weight, 0.0f, tile.rows);
-    fill(tile.all_sum, 0.0f, static_cast<int64_t>(tile.rows) * tile.padded_dim);
     for (int32_t segment = item.first_segment; segment < item.end_segment; ++segment) {
       const int32_t begin = most(segment * kSegment, first_tile);
       attend_segment(context, tile, shape, begin, least((segment + 1) * kSegment, end_position), item_end);
       if (item.split >= 0) {
         save_partial(partial(item, head, segment));
+      } else if (segment == item.first_segment) {
+        adopt();
       } else {
         for (int32_t row = 0; row < tile.rows; ++row) merge(row, tile.top[row], weight(row), sum(row));
       }
@@ -211,6 +211,12 @@ struct Attention {
   float weight(int32_t row) const { return reduce_add(load(tile.lanes + row * kLanes)); }
   void merge(int32_t row, float top, float weight, const float* sum) {
     merge_row(top, weight, sum, tile.padded_dim, tile.all_top[row], tile.all_weight[row], all_sum(row));
+  }
+  // The first segment's result is all there is so far: what merging it into nothing would give, to the bit.
+  void adopt() {
+    for (int32_t row = 0; row < tile.rows; ++row) tile.all_weight[row] = weight(row);
+    std::swap(tile.top, tile.all_top);
+    std::swap(tile.sum, tile.all_sum);
   }
   int64_t token(const AttentionItem& item, int32_t query) const {
     return args.batch->query_start[item.row] + item.first_query + query;
@@ -262,6 +268,9 @@ struct Attention {
     std::atomic<int32_t>& arrived = counters[item.split * args.cache.num_kv_heads + head];
     if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 < item.parts) return false;
     arrived.store(0, std::memory_order_relaxed);
+    fill(tile.all_top, kNoScore, tile.rows);
+    fill(tile.all_weight, 0.0f, tile.rows);
+    fill(tile.all_sum, 0.0f, static_cast<int64_t>(tile.rows) * tile.padded_dim);
     for (int32_t segment = item.all_segments[0]; segment < item.all_segments[1]; ++segment) {
       const float* from = partial(item, head, segment);
       for (int32_t row = 0; row < tile.rows; ++row) {
@@ -301,7 +310,7 @@ Tile make_tile(const AttentionSizes& sizes, int32_t head_dim, ScratchCursor& scr
   tile.all_top = scratch.take<float>(rows);
   tile.all_weight = scratch.take<float>(rows);
   tile.all_sum = scratch.take<float>(rows * padded);
-  fill(tile.v, 0.0f, kKeyTile * padded);
+  if (head_dim != sizes.padded_dim) fill(tile.v, 0.0f, kKeyTile * padded);
   return tile;
 }
 
