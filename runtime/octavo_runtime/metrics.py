@@ -1,11 +1,10 @@
 """Every metric of the serving process, under vLLM's names, today's and the old ones that dashboards still ask for.
 
-Fed by the engine's `StepOutputs` (`step`) and by the front end (`RequestTimer`, `http_request`). Values are plain numbers
-that become Prometheus families when the registry is scraped, so that a token costs no label lookup and no lock.
+Fed by the engine's `StepOutputs` (`step`) and by the front end (`RequestTimer`, `http_request`). Values are plain
+numbers that become Prometheus families when the registry is scraped: a token costs no label lookup and no lock.
 """
 
 import time
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,65 +14,20 @@ from prometheus_client.registry import Collector
 
 from octavo_runtime.engine.messages import EngineReady, FinishReason, RequestFinished, SchedulerStats, StepOutputs
 from octavo_runtime.engine.sampling_params import SamplingParams
+from octavo_runtime.instruments import (
+    COUNT_BUCKETS,
+    PREEMPTION_BUCKETS,
+    REQUEST_BUCKETS,
+    STEP_TOKEN_BUCKETS,
+    TOKEN_BUCKETS,
+    TTFT_BUCKETS,
+    Histogram,
+    Rate,
+    length_buckets,
+)
 
-TTFT_BUCKETS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560)  # fmt: skip
-TOKEN_BUCKETS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80)
-REQUEST_BUCKETS = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
-STEP_TOKEN_BUCKETS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
-COUNT_BUCKETS = (1, 2, 5, 10, 20)
-PREEMPTION_BUCKETS = (1, 2, 3, 4, 5, 10, 20)
-_RATE_WINDOW = 5.0  # seconds over which the throughput gauges average
-
-
-def length_buckets(max_len: int) -> tuple[int, ...]:
-    """1, 2, 5, 10, 20, 50 ... up to `max_len` tokens."""
-    buckets = []
-    scale = 1
-    while scale <= max_len:
-        buckets += [digit * scale for digit in (1, 2, 5) if digit * scale <= max_len]
-        scale *= 10
-    return tuple(buckets)
-
-
-class Histogram:
-    """Counts per bucket and a sum; cheap to observe (one binary search)."""
-
-    __slots__ = ("_bounds", "_counts", "_sum")
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = tuple(bounds)
-        self._counts = [0] * (len(bounds) + 1)
-        self._sum = 0.0
-
-    def observe(self, value: float) -> None:
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
-
-    def cumulative(self) -> tuple[list[tuple[str, float]], float]:
-        """Buckets as Prometheus wants them: (upper bound, observations up to it); and the sum."""
-        total = 0
-        buckets: list[tuple[str, float]] = []
-        for bound, count in zip((*map(str, map(float, self._bounds)), "+Inf"), self._counts, strict=True):
-            total += count
-            buckets.append((bound, total))
-        return buckets, self._sum
-
-
-class Rate:
-    """Tokens per second over the last window of a growing total."""
-
-    __slots__ = ("_rate", "_start", "_total")
-
-    def __init__(self, now: float) -> None:
-        self._start = now
-        self._total = 0
-        self._rate = 0.0
-
-    def update(self, now: float, total: int) -> float:
-        if now - self._start >= _RATE_WINDOW:
-            self._rate = (total - self._total) / (now - self._start)
-            self._start, self._total = now, total
-        return self._rate
+Values = dict[tuple[str, ...], float]
+"""Values by their own labels, beside `model_name` and `engine`."""
 
 
 class ServerMetrics(Collector):
@@ -172,7 +126,7 @@ class ServerMetrics(Collector):
                 self._max_tokens.observe(params.max_tokens)
 
     def request_ended(self, reason: FinishReason, longest: int, seconds: float) -> None:
-        """One engine request is over; its longest sequence has `longest` tokens, it took `seconds` since its arrival."""
+        """One engine request is over, `seconds` after its arrival; its longest sequence has `longest` tokens."""
         self._reasons[reason] += 1
         self._max_generation_tokens.observe(longest)
         self.e2e_latency.observe(seconds)
@@ -226,10 +180,8 @@ class ServerMetrics(Collector):
         )
         for name, text, value in gauges:
             yield self._gauge(name, text, {(): value})
-        waiting = {("capacity",): stats.num_waiting, ("deferred",): 0}
-        yield self._gauge(
-            "num_requests_waiting_by_reason", "Waiting requests by what they wait for.", waiting, ("reason",)
-        )
+        waiting: Values = {("capacity",): stats.num_waiting, ("deferred",): 0}
+        yield self._gauge("num_requests_waiting_by_reason", "Waiting requests by cause.", waiting, ("reason",))
         if self._cache_config:
             info = self._gauge(
                 "cache_config_info",
@@ -253,16 +205,14 @@ class ServerMetrics(Collector):
         )
         for name, text, value in plain:
             yield self._counter(name, text, {(): value})
-        sources = {("local_compute",): stats.prompt_tokens, ("local_cache_hit",): self._cached_tokens}
+        sources: Values = {("local_compute",): stats.prompt_tokens, ("local_cache_hit",): self._cached_tokens}
         yield self._counter("prompt_tokens_by_source", "Prompt tokens by where they came from.", sources, ("source",))
-        cached = {("device",): self._cached_tokens}
+        cached: Values = {("device",): self._cached_tokens}
         yield self._counter("prompt_tokens_cached_by_source", "Cached prompt tokens by place.", cached, ("source",))
-        reasons = {(str(reason),): count for reason, count in self._reasons.items()}
+        reasons: Values = {(str(reason),): count for reason, count in self._reasons.items()}
         yield self._counter("request_success", "Finished requests by reason.", reasons, ("finished_reason",))
-        rejections = {(reason,): count for reason, count in self._rejections.items()}
-        yield self._counter(
-            "admission_rejections", "Calls refused because the queue was full.", rejections, ("reason",)
-        )
+        rejections: Values = {(reason,): count for reason, count in self._rejections.items()}
+        yield self._counter("admission_rejections", "Calls refused by a full queue.", rejections, ("reason",))
 
     def _histograms(self) -> Iterable[Metric]:
         for name, text, histogram in (
@@ -282,7 +232,7 @@ class ServerMetrics(Collector):
             ("request_generation_tokens", "Generated tokens of a request.", self._generation_tokens),
             (
                 "request_max_num_generation_tokens",
-                "Tokens of a request's longest sequence.",
+                "Tokens of the longest sequence.",
                 self._max_generation_tokens,
             ),
             ("request_params_max_tokens", "max_tokens of a request.", self._max_tokens),
@@ -301,24 +251,18 @@ class ServerMetrics(Collector):
         for key, count in self._http_requests.items():
             requests.add_metric(key, count)
         yield requests
-        seconds = HistogramMetricFamily(
-            "http_request_duration_seconds", "Time to answer.", labels=("handler", "method")
-        )
+        seconds = HistogramMetricFamily("http_request_duration_seconds", "Answer time.", labels=("handler", "method"))
         for key_pair, histogram in self._http_seconds.items():
             seconds.add_metric(key_pair, *histogram.cumulative())
         yield seconds
 
-    def _gauge(
-        self, name: str, text: str, values: dict[tuple[str, ...], float], labels: tuple[str, ...] = ()
-    ) -> GaugeMetricFamily:
+    def _gauge(self, name: str, text: str, values: Values, labels: tuple[str, ...] = ()) -> GaugeMetricFamily:
         family = GaugeMetricFamily(f"vllm:{name}", text, labels=("model_name", "engine", *labels))
         for key, value in values.items():
             family.add_metric((*self._labels, *key), value)
         return family
 
-    def _counter(
-        self, name: str, text: str, values: dict[tuple[str, ...], float], labels: tuple[str, ...] = ()
-    ) -> CounterMetricFamily:
+    def _counter(self, name: str, text: str, values: Values, labels: tuple[str, ...] = ()) -> CounterMetricFamily:
         family = CounterMetricFamily(f"vllm:{name}", text, labels=("model_name", "engine", *labels))
         for key, value in values.items():
             family.add_metric((*self._labels, *key), value)

@@ -51,7 +51,7 @@ class Admission:
         self.closed = False
 
     def limits(self) -> ModelLimits:
-        """The model's sizes. Raises ServiceUnavailableError until the engine is ready, EngineDeadError after its death."""
+        """The model's sizes. Raises ServiceUnavailableError while it loads, EngineDeadError when the engine died."""
         if self._engine.dead is not None:
             raise EngineDeadError(self._engine.dead.message)
         ready = self._engine.ready
@@ -85,7 +85,7 @@ class Admission:
 
     @property
     def num_queued_requests(self) -> int:
-        """Requests without a first token, less those that the engine computes already (running, but not yet answering)."""
+        """Requests without a first token, less those that the engine computes already."""
         answering = self._in_engine - self._pending_requests
         in_prefill = max(0, self._engine.stats.num_running - answering)
         return max(0, self._pending_requests - in_prefill)

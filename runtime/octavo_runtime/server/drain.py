@@ -28,17 +28,17 @@ class Drain:
         """From now on readiness is 503 and new work is refused with 503."""
         self._admission.closed = True
 
-    async def run(self, timeout: float) -> bool:
-        """Begin, wait up to `timeout` seconds for the calls in flight, abort the others. True: nothing was aborted."""
+    async def run(self, seconds: float) -> bool:
+        """Begin, wait up to `seconds` for the calls in flight, abort the others. True: nothing was aborted."""
         self.begin()
-        if await self._idle(timeout):
+        if await self._idle(seconds):
             return True
         self._engine.abort_all()
         await self._idle(_ABORT_GRACE)
         return False
 
-    async def _idle(self, timeout: float) -> bool:
-        deadline = time.monotonic() + timeout
+    async def _idle(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
         while self._admission.num_calls > 0:
             if self._engine.dead is not None or time.monotonic() >= deadline:
                 return self._admission.num_calls == 0

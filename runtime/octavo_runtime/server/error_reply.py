@@ -14,7 +14,7 @@ _RETRY_LATER = 2  # seconds, for 503
 
 
 def error_body(error: Exception) -> tuple[int, bytes]:
-    """Status and `{"error": {message, type, param, code}}`. Anything unexpected is logged and reported without details."""
+    """Status and `{"error": {message, type, param, code}}`. The unexpected is logged and reported without details."""
     match error:
         case RequestError():
             status, kind, message, param = error.status, error.type, str(error), error.param

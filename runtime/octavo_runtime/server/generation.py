@@ -51,7 +51,7 @@ class Job:
 
 @dataclass(slots=True)
 class Delta:
-    """What a choice gained. `finish_reason` set: it is complete; `stop_reason`: the stop string or token id, None for EOS."""
+    """What a choice gained. `finish_reason` set: it is complete. `stop_reason`: stop string or token id, or None."""
 
     choice: "Choice"
     text: str
@@ -109,7 +109,7 @@ class Generation:
         return sum(len(prompt.token_ids) for prompt in self.job.prompts)
 
     async def deltas(self) -> AsyncGenerator[list[Delta], None]:
-        """Batches of deltas as the engine's steps give them. Raises RequestError or EngineDeadError when a request fails.
+        """Batches of deltas as the engine's steps give them. Raises RequestError or EngineDeadError on failure.
 
         Iterate inside `contextlib.aclosing`: leaving early aborts the requests.
         """
@@ -154,7 +154,7 @@ class Generation:
             case PromptLogprobs():
                 self.prompt_logprobs[prompt] = event.logprobs
             case RequestFinished():
-                self._take_finish(prompt, event, now, deltas)
+                self._take_finish(prompt, event, deltas)
 
     def _take_tokens(self, choice: Choice, event: SequenceOutput, now: float, deltas: list[Delta]) -> None:
         timer = self._timers[choice.prompt]
@@ -174,7 +174,7 @@ class Generation:
                 self._engine.abort(event.request_id, event.index)
         self._emit(delta, deltas)
 
-    def _take_finish(self, prompt: int, event: RequestFinished, now: float, deltas: list[Delta]) -> None:
+    def _take_finish(self, prompt: int, event: RequestFinished, deltas: list[Delta]) -> None:
         self.num_cached_tokens += event.num_cached_tokens
         choices = self._choices_of(prompt)
         if event.reason is FinishReason.ERROR:

@@ -39,7 +39,7 @@ class Engine(Protocol):
         """Seconds since the engine last showed life."""
 
     def generate(self, request: AddRequest) -> AsyncGenerator[RequestEvent, None]:
-        """Events of one request; the last is its `RequestFinished`. Closing the generator earlier aborts the request."""
+        """Events of one request; the last is its `RequestFinished`. Closing it earlier aborts the request."""
 
     def abort(self, request_id: str, index: int | None = None) -> None:
         """Give up a request or one of its sequences; its terminal event still comes."""

@@ -85,7 +85,7 @@ def _chat_token(names: TokenNames, token_id: int, logprob: float) -> dict[str, A
 
 
 def prompt_logprobs(names: TokenNames, entries: Sequence[TokenLogprobs]) -> list[dict[str, Any] | None]:
-    """vLLM's form: null for the first token, then {token id: {logprob, rank, decoded_token}} with the prompt's own token."""
+    """vLLM's form: null for the first token, then {token id: {logprob, rank, decoded_token}}, its own first."""
     written: list[dict[str, Any] | None] = [None]
     for entry in entries:
         places = {

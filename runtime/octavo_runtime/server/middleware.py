@@ -6,18 +6,15 @@
 import hmac
 import logging
 import time
-from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
 from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler, Middleware
 
 from octavo_runtime.errors import UnauthorizedError
 from octavo_runtime.server.config import ServerConfig
 from octavo_runtime.server.error_reply import error_response
 from octavo_runtime.server.service import ARRIVAL, REQUEST_ID, SERVICE, Service, clean_id, new_id
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
 
 _access = logging.getLogger("octavo.access")
 _PROTECTED = ("/v1/", "/tokenize", "/detokenize")

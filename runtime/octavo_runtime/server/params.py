@@ -83,9 +83,7 @@ def _check_response_format(value: Any) -> None:
             "Structured output is not available yet; leave response_format out or set its type to text.",
             "response_format",
         )
-    raise InvalidRequestError(
-        'response_format must be an object with a type, e.g. {"type": "text"}.', "response_format"
-    )
+    raise InvalidRequestError('response_format must be an object like {"type": "text"}.', "response_format")
 
 
 def output_options(body: GenerationBody, config: ServerConfig) -> OutputOptions:

@@ -147,7 +147,7 @@ def _split_prompts(prompt: str | list[Any] | None, max_prompts: int) -> list[str
 
 def check_token_ids(ids: Sequence[int], vocab_size: int, field: str) -> None:
     """Raises when an id is none of the model's."""
-    if ids and not (0 <= min(ids) and max(ids) < vocab_size):
+    if ids and (min(ids) < 0 or max(ids) >= vocab_size):
         wrong = next(token_id for token_id in ids if not 0 <= token_id < vocab_size)
         raise InvalidRequestError(f"{field}: {wrong} is not a token id of this model (0 to {vocab_size - 1}).", field)
 
@@ -215,7 +215,7 @@ def _truncate(ids: list[int], body: GenerationBody, limits: ModelLimits) -> list
 
 
 def resolve_max_tokens(prompts: Sequence[Prompt], wanted: int | None, default: int | None, limits: ModelLimits) -> int:
-    """How many tokens may be generated. An explicit number must fit behind the longest prompt; a default is cut to fit."""
+    """How many tokens may be generated. What was asked for must fit behind the longest prompt; a default is cut."""
     longest = max(len(prompt.token_ids) for prompt in prompts)
     room = limits.max_model_len - longest
     if wanted is not None and wanted < 0:
@@ -223,8 +223,8 @@ def resolve_max_tokens(prompts: Sequence[Prompt], wanted: int | None, default: i
     if room < 1 or (wanted is not None and wanted > room):
         asked = wanted or 1
         raise InvalidRequestError(
-            f"This model's context is {limits.max_model_len} tokens. The prompt has {longest} and up to {asked} more were "
-            f"asked for, {longest + asked} in all. Shorten the prompt or lower max_tokens.",
+            f"This model's context is {limits.max_model_len} tokens. The prompt has {longest} and up to {asked} more "
+            f"were asked for, {longest + asked} in all. Shorten the prompt or lower max_tokens.",
             "input_tokens",
         )
     if wanted is not None:

@@ -1,4 +1,4 @@
-"""Parts of replies that chat and completions share: the head of the object, usage, and fast encoding of stream events."""
+"""What replies of chat and completions share: the head of the object, usage, fast encoding of stream events."""
 
 import time
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class EventEncoder:
     """Events of one stream. `plain` is the quick way for an event that holds nothing but one string."""
 
     def __init__(self, head: Head, kind: str, num_choices: int, before: bytes, after: bytes) -> None:
-        """`before`, `after`: the JSON between a choice's index and its text, and between its text and the end of the event."""
+        """`before`, `after`: the JSON around the text, from the choice's index to the end of the event."""
         self._head = head
         self._kind = kind
         start = b"data: " + _encode(head.reply(kind))[:-1] + b',"choices":[{"index":'

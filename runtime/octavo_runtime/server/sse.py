@@ -45,7 +45,7 @@ async def stream_reply(request: web.Request, generation: Generation, writer: Chu
         tail = writer.last_events() + DONE
     except ConnectionResetError:
         return response
-    except Exception as error:  # noqa: BLE001  the client must see the end of its stream
+    except Exception as error:  # the client must see the end of its stream, whatever it was
         if not response.prepared:
             raise
         tail = b"data: " + error_body(error)[1] + b"\n\n" + DONE
