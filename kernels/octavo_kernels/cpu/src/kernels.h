@@ -86,6 +86,8 @@ struct SampleArgs {
   int32_t* token_ids;  // [num_draws]
 };
 
+inline constexpr int32_t kMaxVocab = 400'000;  // what `sample` has scratch for; the caller checks
+
 // T tokens of `width` elements each, gathered from packed rows or from rows of a matrix.
 struct GatherArgs {
   const int32_t* ids;  // [rows]
