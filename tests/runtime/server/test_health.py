@@ -1,0 +1,71 @@
+import pytest
+
+from octavo_runtime.engine.messages import LoadProgress
+from octavo_runtime.server.testing import ready_message
+
+
+async def statuses(served):
+    found = {}
+    for path in ("/health", "/health/live", "/health/startup", "/health/ready", "/ping"):
+        async with served.client.get(path) as response:
+            found[path] = response.status
+    return list(found.values())
+
+
+async def test_all_probes_are_green_when_ready(serve):
+    assert await statuses(await serve()) == [200] * 5
+
+
+async def test_loading_is_alive_but_not_started(serve):
+    served = await serve()
+    served.engine.ready = None
+    served.engine.age = 1000.0
+    served.engine.progress = LoadProgress(phase="weights", done_bytes=3, total_bytes=9)
+    assert await statuses(served) == [503, 200, 503, 503, 503]
+    async with served.client.get("/health/ready") as response:
+        assert await response.json() == {"status": "loading", "type": "LoadProgress", "phase": "weights", "done_bytes": 3, "total_bytes": 9}  # fmt: skip
+    for path, body in (("/v1/completions", {"prompt": "a"}), ("/tokenize", {"prompt": "a"})):
+        async with served.client.post(path, json=body) as response:
+            assert response.status == 503
+            assert int(response.headers["Retry-After"]) > 0
+    async with served.client.get("/v1/models") as response:
+        assert response.status == 503
+
+
+async def test_dead_engine_fails_every_probe(serve):
+    served = await serve()
+    served.engine.die()
+    assert await statuses(served) == [503] * 5
+    assert (await served.post("/v1/completions", {"prompt": "a"}))[0] == 500
+
+
+async def test_hanging_engine_is_not_alive(serve):
+    served = await serve(liveness_timeout=5.0)
+    served.engine.age = 6.0
+    assert await statuses(served) == [503] * 5
+
+
+async def test_draining_is_alive_but_not_ready(serve):
+    served = await serve()
+    served.drain.begin()
+    assert await statuses(served) == [200, 200, 200, 503, 200]
+
+
+async def test_version_and_load(serve):
+    served = await serve(version="9.9")
+    async with served.client.get("/version") as response:
+        assert await response.json() == {"version": "9.9"}
+    async with served.client.get("/load") as response:
+        assert await response.json() == {"server_load": 0}
+
+
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0", "text/plain"])
+async def test_metrics_are_text(serve, accept):
+    served = await serve()
+    async with served.client.get("/metrics", headers={"Accept": accept}) as response:
+        assert response.status == 200
+        assert "vllm:num_requests_running" in await response.text()
+
+
+def test_ready_message_is_complete():
+    assert ready_message(max_model_len=7).max_model_len == 7
