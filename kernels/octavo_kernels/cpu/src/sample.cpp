@@ -80,12 +80,19 @@ int32_t first_equal(const Row& row, const float* peaks, float value) {
 }
 
 // The k-th largest logit. Of the peaks, k or more are at or above their own k-th largest, so no smaller logit matters.
-float kth_largest(const Row& row, const Scratch& scratch, int32_t k) {
+float kth_largest(const Row& row, const Scratch& scratch, float largest, int32_t k) {
+  const int64_t beyond = to_ordered(largest) + 1;
   const int32_t num_peaks = row.groups * kLanes;
   float floor = kNever;
   if (k <= num_peaks) {
-    for (int32_t i = 0; i < num_peaks; ++i) scratch.candidates[i] = scratch.peaks[i];
-    floor = threshold<CountOf>(scratch.candidates, num_peaks, k, {to_ordered(kNever), to_ordered(-kNever)});
+    float smallest = FLT_MAX;
+    for (int32_t i = 0; i < num_peaks; i += kLanes) {
+      const Vec peak = load(scratch.peaks + i);
+      store(scratch.candidates + i, peak);
+      const float least = -reduce_max(sub(zero(), peak));
+      if (least < smallest) smallest = least;
+    }
+    floor = threshold<CountOf>(scratch.candidates, num_peaks, k, {to_ordered(smallest), beyond});
   }
   int32_t count = 0;
   for (int32_t group = 0; group < row.groups; ++group) {
@@ -95,7 +102,7 @@ float kth_largest(const Row& row, const Scratch& scratch, int32_t k) {
       count += compress_store(scratch.candidates + count, greater_equal(x, broadcast(floor)), x);
     }
   }
-  return threshold<CountOf>(scratch.candidates, count, k, {to_ordered(floor), to_ordered(-kNever)});
+  return threshold<CountOf>(scratch.candidates, count, k, {to_ordered(floor), beyond});
 }
 
 struct Filter {
@@ -125,18 +132,22 @@ double weigh(const Row& row, const Filter& filter, const Scratch& scratch) {
   return total;
 }
 
-// Keeps the smallest set of largest weights whose sum reaches `target`; ties at its edge all stay. Returns their sum.
-double keep_top_mass(const Row& row, const Scratch& scratch, double target) {
+// Keeps the smallest set of largest weights whose sum is `share` of the total; ties at its edge all stay. Returns their
+// sum. Weights that together cannot make up the rest of the total are no candidates for the edge.
+double keep_top_mass(const Row& row, const Scratch& scratch, double total, double share) {
+  const double rest = (1.0 - share) * total;
+  const float lowest = static_cast<float>(0.99 * rest / row.vocab);
   int32_t count = 0;
   for (int32_t group = 0; group < row.groups; ++group) {
     if (scratch.sums[group] == 0) continue;
     for (int32_t i = 0; i < kGroup; i += kLanes) {
       const Vec weight = load(scratch.weights + group * kGroup + i);
-      count += compress_store(scratch.candidates + count, greater(weight, zero()), weight);
+      count += compress_store(scratch.candidates + count, both(greater(weight, zero()), greater_equal(weight, broadcast(lowest))), weight);
     }
   }
-  const float floor = threshold<SumOf>(scratch.candidates, count, target, {to_ordered(0.0f), to_ordered(2.0f)});
-  double total = 0;
+  const ValueRange range{to_ordered(lowest), to_ordered(2.0f)};
+  const float floor = threshold<SumOf>(scratch.candidates, count, share * total, range);
+  total = 0;
   for (int32_t group = 0; group < row.groups; ++group) {
     if (scratch.sums[group] == 0) continue;
     Vec sum = zero();
@@ -186,11 +197,11 @@ int32_t draw(const SampleArgs& args, const ThreadContext& context, int32_t index
   if (min_p > 0) filter.floor = static_cast<float>(largest + static_cast<double>(temperature) * std::log(min_p));
   const int32_t top_k = args.top_k[index];
   if (top_k > 0 && top_k < row.vocab) {
-    const float floor = kth_largest(row, scratch, top_k);
+    const float floor = kth_largest(row, scratch, largest, top_k);
     if (floor > filter.floor) filter.floor = floor;
   }
   double total = weigh(row, filter, scratch);
-  if (args.top_p[index] < 1) total = keep_top_mass(row, scratch, args.top_p[index] * total);
+  if (args.top_p[index] < 1) total = keep_top_mass(row, scratch, total, args.top_p[index]);
   return pick(row, scratch, args.uniform[index] * total);
 }
 

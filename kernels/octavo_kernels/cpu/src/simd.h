@@ -95,6 +95,11 @@ OCTAVO_INLINE Vec load_bf16(const uint16_t* p) {
 }
 // Writes the lanes of `m` side by side; returns how many. May write kLanes floats.
 OCTAVO_INLINE int compress_store(float* p, Mask m, Vec x) {
+  if (bits(m) == 0) return 0;
+  if (bits(m) == 0xff) {
+    _mm256_storeu_ps(p, x);
+    return 8;
+  }
   alignas(32) float lanes[8];
   _mm256_store_ps(lanes, x);
   int count = 0;

@@ -1,6 +1,6 @@
 // The value at which a descending walk through a set of numbers has seen enough: the k-th largest, or the point where
 // the sum of all larger ones reaches a bound. Nothing is sorted: seven cuts at a time narrow the range eightfold, what
-// lies outside is dropped, and the last few numbers are walked one by one. At most eleven rounds whatever the numbers.
+// lies outside is dropped, and the last few numbers are walked one by one. At most fifteen rounds whatever the numbers.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,15 @@ inline float from_ordered(int64_t ordered) {
   return value;
 }
 
+// What a number adds to the walk, and where cuts go first: counted numbers (logits) are spread evenly, summed ones
+// (weights) over their powers of two.
 struct CountOf {
+  static constexpr int kLinearRounds = 4;
   static Vec of(Vec) { return broadcast(1.0f); }
   static double of(float) { return 1.0; }
 };
 struct SumOf {
+  static constexpr int kLinearRounds = 0;
   static Vec of(Vec x) { return x; }
   static double of(float x) { return x; }
 };
@@ -90,23 +94,32 @@ inline void sort_descending(float* values, int32_t count) {
 struct ValueRange {
   int64_t low;
   int64_t high;
-  int64_t cut(int i) const { return low + (high - low) * i / (kCuts + 1); }
 };
+
+// Border `i` of 8 parts of the range. Halving whole numbers ends for sure, even steps in value are quicker for most sets.
+inline int64_t border(const ValueRange& range, int i, bool linear) {
+  const float low = from_ordered(range.low);
+  const float width = from_ordered(range.high) - low;
+  if (!linear || !(width < __FLT_MAX__)) return range.low + (range.high - range.low) * i / (kCuts + 1);
+  const int64_t at = to_ordered(low + width * static_cast<float>(i) / (kCuts + 1));
+  return at < range.low ? range.low : at > range.high ? range.high : at;
+}
 
 // The largest of `values` such that those at or above it measure `target` or more; a number at or below all of them when
 // rounding keeps the whole set under the target. Values have no NaN and lie in `range`. Overwrites `values`.
 template <typename Measure>
 float threshold(float* values, int32_t count, double target, ValueRange range) {
   double above = 0;  // measure of the values at or above range.high
-  while (count > kFewValues && range.high - range.low > 1) {
+  for (int round = 0; count > kFewValues && range.high - range.low > 1; ++round) {
+    const bool linear = round < Measure::kLinearRounds;
     float cuts[kCuts];
     double measure[kCuts] = {};
-    for (int i = 0; i < kCuts; ++i) cuts[i] = from_ordered(range.cut(i + 1));
+    for (int i = 0; i < kCuts; ++i) cuts[i] = from_ordered(border(range, i + 1, linear));
     measure_above<Measure>(values, count, cuts, measure);
-    int part = kCuts;  // the answer lies between cut(part) and cut(part + 1)
+    int part = kCuts;  // the answer lies between borders `part` and `part + 1`
     while (part > 0 && above + measure[part - 1] < target) --part;
     above += part < kCuts ? measure[part] : 0.0;
-    range = {range.cut(part), range.cut(part + 1)};
+    range = {part == 0 ? range.low : to_ordered(cuts[part - 1]), part == kCuts ? range.high : to_ordered(cuts[part])};
     count = keep_between(values, count, from_ordered(range.low), from_ordered(range.high));
   }
   if (count > kFewValues) return from_ordered(range.low);  // all equal
