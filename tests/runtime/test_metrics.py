@@ -2,31 +2,15 @@
 
 import re
 
-from prometheus_client import CollectorRegistry, generate_latest
-
 from octavo_runtime.engine.messages import FinishReason, RequestFinished, SchedulerStats, StepOutputs
 from octavo_runtime.engine.sampling_params import SamplingParams
 from octavo_runtime.metrics import RequestTimer, ServerMetrics
 from octavo_runtime.server.testing import ready_message
+from prometheus_client import CollectorRegistry, generate_latest
 
-GAUGES = """
-avg_generation_throughput_toks_per_s avg_prompt_throughput_toks_per_s cache_config_info cpu_cache_usage_perc
-cpu_prefix_cache_hit_rate gpu_cache_usage_perc gpu_prefix_cache_hit_rate kv_cache_usage_perc num_requests_running
-num_requests_swapped num_requests_waiting num_requests_waiting_by_reason
-""".split()
-COUNTERS = """
-admission_rejections generation_tokens gpu_prefix_cache_hits gpu_prefix_cache_queries num_preemptions
-prefix_cache_hits prefix_cache_queries prompt_tokens prompt_tokens_by_source prompt_tokens_cached
-prompt_tokens_cached_by_source request_success
-""".split()
-HISTOGRAMS = """
-e2e_request_latency_seconds inter_token_latency_seconds iteration_tokens_total model_execute_time_milliseconds
-model_forward_time_milliseconds request_decode_time_seconds request_generation_tokens request_inference_time_seconds
-request_max_num_generation_tokens request_num_preemptions request_params_best_of request_params_max_tokens
-request_params_n request_prefill_kv_computed_tokens request_prefill_time_seconds request_prompt_tokens
-request_queue_time_seconds request_time_per_output_token_seconds time_in_queue_requests
-time_per_output_token_seconds time_to_first_token_seconds
-""".split()
+GAUGES = ["avg_generation_throughput_toks_per_s", "avg_prompt_throughput_toks_per_s", "cache_config_info", "cpu_cache_usage_perc", "cpu_prefix_cache_hit_rate", "gpu_cache_usage_perc", "gpu_prefix_cache_hit_rate", "kv_cache_usage_perc", "num_requests_running", "num_requests_swapped", "num_requests_waiting", "num_requests_waiting_by_reason"]
+COUNTERS = ["admission_rejections", "generation_tokens", "gpu_prefix_cache_hits", "gpu_prefix_cache_queries", "num_preemptions", "prefix_cache_hits", "prefix_cache_queries", "prompt_tokens", "prompt_tokens_by_source", "prompt_tokens_cached", "prompt_tokens_cached_by_source", "request_success"]
+HISTOGRAMS = ["e2e_request_latency_seconds", "inter_token_latency_seconds", "iteration_tokens_total", "model_execute_time_milliseconds", "model_forward_time_milliseconds", "request_decode_time_seconds", "request_generation_tokens", "request_inference_time_seconds", "request_max_num_generation_tokens", "request_num_preemptions", "request_params_best_of", "request_params_max_tokens", "request_params_n", "request_prefill_kv_computed_tokens", "request_prefill_time_seconds", "request_prompt_tokens", "request_queue_time_seconds", "request_time_per_output_token_seconds", "time_in_queue_requests", "time_per_output_token_seconds", "time_to_first_token_seconds"]
 
 
 class Clock:
@@ -40,9 +24,12 @@ def fresh():
     registry, clock = CollectorRegistry(), Clock()
     metrics = ServerMetrics(registry, "m", clock)
     metrics.engine_ready(ready_message(max_model_len=1000))
-    return metrics, clock, lambda name, **labels: registry.get_sample_value(
-        name, {"model_name": "m", "engine": "0", **labels}
-    ), registry
+    return (
+        metrics,
+        clock,
+        lambda name, **labels: registry.get_sample_value(name, {"model_name": "m", "engine": "0", **labels}),
+        registry,
+    )
 
 
 def test_names_and_kinds_are_frozen():
@@ -86,9 +73,7 @@ def test_buckets_are_frozen():
     assert " ".join(bounds("iteration_tokens_total")) == (
         "1.0 8.0 16.0 32.0 64.0 128.0 256.0 512.0 1024.0 2048.0 4096.0 8192.0 16384.0 +Inf"
     )
-    assert " ".join(bounds("request_prompt_tokens")) == (
-        "1.0 2.0 5.0 10.0 20.0 50.0 100.0 200.0 500.0 1000.0 +Inf"
-    )
+    assert " ".join(bounds("request_prompt_tokens")) == ("1.0 2.0 5.0 10.0 20.0 50.0 100.0 200.0 500.0 1000.0 +Inf")
 
 
 def test_a_step_moves_gauges_and_counters_under_old_and_new_names():
@@ -172,5 +157,3 @@ def test_throughput_averages_over_a_window_and_falls_to_zero():
     assert value("vllm:avg_generation_throughput_toks_per_s") == 10
     clock.now = 20.0
     assert value("vllm:avg_generation_throughput_toks_per_s") == 0
-
-

@@ -59,9 +59,7 @@ async def test_streamed_logprobs_equal_whole_ones(serve):
     served = await serve()
     whole = await served.chat(logprobs=True, top_logprobs=1)
     events = await served.stream(CHAT, logprobs=True, top_logprobs=1)
-    streamed = [
-        entry for event in events for entry in (event["choices"][0]["logprobs"] or {"content": []})["content"]
-    ]
+    streamed = [entry for event in events for entry in (event["choices"][0]["logprobs"] or {"content": []})["content"]]
     assert streamed == whole["choices"][0]["logprobs"]["content"]
 
 
@@ -120,7 +118,7 @@ async def test_model_without_template_refuses_chat(serve):
 
 async def test_events_are_one_json_object_per_line(serve):
     served = await serve()
-    served.engine.answer = lambda _request, _index: "a\n\nb\r".encode()
+    served.engine.answer = lambda _request, _index: b"a\n\nb\r"
     events = await served.stream(CHAT)
     assert "".join(event["choices"][0]["delta"]["content"] for event in events) == "a\n\nb\r"
     assert json.dumps(events)

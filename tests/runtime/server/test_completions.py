@@ -1,5 +1,4 @@
 import pytest
-
 from octavo_runtime.server.testing import EOS
 
 

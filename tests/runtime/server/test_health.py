@@ -1,5 +1,4 @@
 import pytest
-
 from octavo_runtime.engine.messages import LoadProgress
 from octavo_runtime.server.testing import ready_message
 

@@ -1,5 +1,4 @@
 import pytest
-
 from octavo_runtime.errors import InvalidRequestError
 from octavo_runtime.server.config import ServerConfig
 from octavo_runtime.server.interfaces import TextLayer
@@ -106,9 +105,7 @@ WRONG_CHAT = [
     ({"logprobs": 3}, "logprobs"),
     ({"add_generation_prompt": True, "continue_final_message": True}, "continue_final_message"),
 ]
-CASES = (
-    [(COMPLETIONS, *case) for case in WRONG + WRONG_COMPLETIONS] + [(CHAT, *case) for case in WRONG + WRONG_CHAT]
-)
+CASES = [(COMPLETIONS, *case) for case in WRONG + WRONG_COMPLETIONS] + [(CHAT, *case) for case in WRONG + WRONG_CHAT]
 
 
 async def test_wrong_field_is_answered_with_400_that_names_it(serve):
