@@ -20,7 +20,7 @@ StepFunction = Callable[[Batch], torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class SamplingBatch:
-    """Per-draw sampling parameters; draw i takes its distribution from logits row `rows[i]`. Arrays on the logits' device."""
+    """Per-draw sampling parameters; draw i takes its distribution from logits row `rows[i]`. On the logits' device."""
 
     rows: torch.Tensor  # [S] int32
     temperature: torch.Tensor  # [S] float32; 0 = greedy
@@ -67,7 +67,9 @@ def select_backend(name: BackendName, device: torch.device, num_threads: int, dt
         if cpu.available():
             return cpu.CpuBackend(num_threads=num_threads, dtype=dtype)
         if name is BackendName.CPU:
-            raise RuntimeError("the native CPU module is not built here; install a wheel with it or use the backend torch_cpu")
+            raise RuntimeError(
+                "the native CPU module is not built here; install a wheel with it or use the backend torch_cpu"
+            )
     from octavo_kernels.torch_cpu_backend import TorchCpuBackend
 
     return TorchCpuBackend(num_threads)

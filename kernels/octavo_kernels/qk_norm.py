@@ -14,6 +14,6 @@ def qk_norm_reference(
 ) -> torch.Tensor:
     """qkv [T, (heads + 2 kv_heads) * D], weights [D] -> the same shape."""
     heads = qkv.view(qkv.shape[0], -1, shape.head_dim)  # [T, heads + 2 kv_heads, D]
-    q, k, v = heads.split([shape.num_heads, shape.num_kv_heads, shape.num_kv_heads], dim=1)
+    q, k, v = torch.split(heads, [shape.num_heads, shape.num_kv_heads, shape.num_kv_heads], dim=1)
     normed = [rms_norm_reference(q, q_weight, eps), rms_norm_reference(k, k_weight, eps), v]
     return torch.cat(normed, dim=1).flatten(1)

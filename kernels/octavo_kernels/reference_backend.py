@@ -11,6 +11,7 @@ import torch
 
 from octavo_kernels.backend import SamplingBatch, StepFunction
 from octavo_kernels.embedding import embedding_reference
+from octavo_kernels.kv_cache import allocate_cpu_kv_cache
 from octavo_kernels.linear import DenseLinear, linear_reference
 from octavo_kernels.logits_rows import logits_rows_reference
 from octavo_kernels.ops import AttentionShape, Batch, CacheShape, KVCache, Ops, PackedLinear
@@ -20,14 +21,6 @@ from octavo_kernels.rms_norm import add_rms_norm_reference, rms_norm_reference
 from octavo_kernels.rope_store import rope_store_reference
 from octavo_kernels.sampling import sample_reference
 from octavo_kernels.silu_mul import silu_mul_reference
-
-
-def allocate_torch_kv_cache(shape: CacheShape) -> KVCache:
-    """Paged cache in ordinary memory; pages of the operating system are taken when they are first written."""
-    blocks = (shape.num_layers, shape.num_blocks, shape.num_kv_heads)
-    k = torch.zeros(*blocks, shape.head_dim, shape.block_size, dtype=shape.dtype)
-    v = torch.zeros(*blocks, shape.block_size, shape.head_dim, dtype=shape.dtype)
-    return KVCache(shape, k, v)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +72,7 @@ class ReferenceBackend:
         return DenseLinear(weight, bias)
 
     def allocate_kv_cache(self, shape: CacheShape) -> KVCache:
-        return allocate_torch_kv_cache(shape)
+        return allocate_cpu_kv_cache(shape)
 
     def compile(self, forward: Callable[[Ops[Any]], Any], cache: KVCache, vocab_size: int) -> StepFunction:
         def step(batch: Batch) -> torch.Tensor:

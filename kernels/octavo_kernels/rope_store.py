@@ -20,9 +20,9 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
 def rope_store_reference(
     qkv: torch.Tensor, cos_sin: torch.Tensor, layer: int, shape: AttentionShape, batch: Batch, cache: KVCache
 ) -> torch.Tensor:
-    """qkv [T, (heads + 2 kv_heads) * D], cos_sin [max_positions, D] -> rotated q [T, heads * D]; fills the step's slots."""
+    """qkv [T, (heads + 2 kv_heads) * D], cos_sin [max_positions, D] -> rotated q [T, heads * D]; fills the slots."""
     heads = qkv.view(qkv.shape[0], -1, shape.head_dim)
-    q, k, v = heads.split([shape.num_heads, shape.num_kv_heads, shape.num_kv_heads], dim=1)
+    q, k, v = torch.split(heads, [shape.num_heads, shape.num_kv_heads, shape.num_kv_heads], dim=1)
     cos, sin = cos_sin.index_select(0, batch.positions).unsqueeze(1).chunk(2, dim=-1)  # [T, 1, D/2] each
     block = (batch.slots // cache.shape.block_size).long()
     offset = (batch.slots % cache.shape.block_size).long()

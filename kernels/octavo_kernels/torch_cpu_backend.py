@@ -12,10 +12,12 @@ import torch.nn.functional as F  # noqa: N812
 
 from octavo_kernels.backend import SamplingBatch, StepFunction
 from octavo_kernels.embedding import embedding_reference
+from octavo_kernels.kv_cache import allocate_cpu_kv_cache
 from octavo_kernels.ops import AttentionShape, Batch, CacheShape, KVCache, Ops, PackedLinear
-from octavo_kernels.reference_backend import ReferenceOps, allocate_torch_kv_cache
+from octavo_kernels.reference_backend import ReferenceOps
 from octavo_kernels.torch_cpu_attention import paged_attention_torch
 from octavo_kernels.torch_cpu_sampling import sample_torch
+
 
 class OneDnnLinear:
     """A weight in oneDNN's blocked layout, until its rows are looked up: then it is unpacked, once, and stays so.
@@ -74,12 +76,12 @@ class TorchCpuOps(ReferenceOps):
 
 
 class TorchCpuBackend:
-    """oneDNN through torch. bf16 weights are multiplied as bf16 where the machine has bf16 arithmetic, else as float32."""
+    """oneDNN through torch. bf16 weights stay bf16 where the machine has bf16 arithmetic, else they become float32."""
 
     name = "torch_cpu"
 
     def __init__(self, num_threads: int) -> None:
-        torch.set_num_threads(num_threads)
+        self._num_threads = num_threads
         self._native_bf16 = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
     def pack_linear(self, weight: torch.Tensor, bias: torch.Tensor | None) -> OneDnnLinear:
@@ -88,9 +90,11 @@ class TorchCpuBackend:
         return OneDnnLinear(weight, bias)
 
     def allocate_kv_cache(self, shape: CacheShape) -> KVCache:
-        return allocate_torch_kv_cache(shape)
+        return allocate_cpu_kv_cache(shape)
 
     def compile(self, forward: Callable[[Ops[Any]], Any], cache: KVCache, vocab_size: int) -> StepFunction:
+        torch.set_num_threads(self._num_threads)
+
         def step(batch: Batch) -> torch.Tensor:
             with torch.inference_mode():
                 logits: torch.Tensor = forward(TorchCpuOps(batch, cache))

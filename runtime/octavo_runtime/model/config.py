@@ -81,7 +81,9 @@ def read_config(folder: Path) -> ModelConfig:
     try:
         fields = json.loads(path.read_bytes())
     except ValueError as error:
-        raise StartError(StartCause.MODEL_CORRUPT, f"{path} is not valid JSON ({error}); download the model again.") from error
+        raise StartError(
+            StartCause.MODEL_CORRUPT, f"{path} is not valid JSON ({error}); download the model again."
+        ) from error
     if not isinstance(fields, dict):
         raise StartError(StartCause.MODEL_CORRUPT, f"{path} must hold a JSON object; download the model again.")
     return parse_config(fields, str(path))
@@ -91,7 +93,9 @@ def parse_config(fields: Mapping[str, Any], origin: str) -> ModelConfig:
     """`fields` as in config.json; `origin` names the file in errors."""
     architecture = _architecture(fields, origin)
     if fields.get("quantization_config") is not None:
-        raise unsupported(origin, "its weights are quantized in a format that is not supported yet; use the bf16 model or a GGUF file")
+        raise unsupported(
+            origin, "its weights are quantized in a format that is not supported yet; use the bf16 model or a GGUF file"
+        )
     if fields.get("hidden_act", "silu") not in ("silu", "swish"):
         raise unsupported(origin, f"its activation is {fields['hidden_act']!r}, only silu is known")
     read = _Reader(fields, origin)

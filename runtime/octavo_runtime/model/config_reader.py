@@ -18,7 +18,9 @@ def read_model_config(path: Path) -> ModelConfig:
     if is_gguf(path):
         return gguf_config(read_gguf_header(path))
     if not path.exists():
-        raise StartError(StartCause.MODEL_NOT_FOUND, f"{path} does not exist; check the path or give a Hugging Face id.")
+        raise StartError(
+            StartCause.MODEL_NOT_FOUND, f"{path} does not exist; check the path or give a Hugging Face id."
+        )
     if not path.is_dir():
         raise StartError(
             StartCause.MODEL_UNSUPPORTED,

@@ -40,7 +40,9 @@ class GgufHeader:
 def read_gguf_header(path: Path) -> GgufHeader:
     """Raises StartError when the file is missing, cut off or no GGUF file."""
     if not path.is_file():
-        raise StartError(StartCause.MODEL_NOT_FOUND, f"{path} does not exist; check the path or give a Hugging Face id.")
+        raise StartError(
+            StartCause.MODEL_NOT_FOUND, f"{path} does not exist; check the path or give a Hugging Face id."
+        )
     size = path.stat().st_size
     if size < 24:
         raise corrupt_gguf(path, f"it is only {size} bytes long")
@@ -58,7 +60,9 @@ def read_gguf_header(path: Path) -> GgufHeader:
 
 def corrupt_gguf(path: Path, reason: str) -> StartError:
     """One sentence for a file that is not what it should be."""
-    return StartError(StartCause.MODEL_CORRUPT, f"{path} is damaged or cut off: {reason}; delete it and download it again.")
+    return StartError(
+        StartCause.MODEL_CORRUPT, f"{path} is damaged or cut off: {reason}; delete it and download it again."
+    )
 
 
 _SCALARS = {

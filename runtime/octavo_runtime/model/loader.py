@@ -34,27 +34,27 @@ class WeightLoader:
 
     def vector(self, name: str, size: int) -> torch.Tensor:
         """A norm's weight, float32 [size]."""
-        return self._read(name, (size,)).float().clone()
+        return self._read(name, (size,), torch.float32).clone()
 
     def linear(self, stems: Sequence[str], rows: Sequence[int], columns: int, bias: bool = False) -> PackedLinear:
         """The layers `stem` ([rows, columns] each) on top of each other, packed as one."""
         weight = torch.empty(sum(rows), columns, dtype=self._dtype)
-        for stem, part in zip(stems, weight.split(list(rows)), strict=True):
-            part.copy_(self._read(f"{stem}.weight", tuple(part.shape)))
+        for stem, part in zip(stems, torch.split(weight, list(rows)), strict=True):
+            part.copy_(self._read(f"{stem}.weight", tuple(part.shape), self._dtype))
         joined = None
         if bias:
             joined = torch.empty(sum(rows), dtype=self._dtype)
-            for stem, part in zip(stems, joined.split(list(rows)), strict=True):
-                part.copy_(self._read(f"{stem}.bias", tuple(part.shape)))
+            for stem, part in zip(stems, torch.split(joined, list(rows)), strict=True):
+                part.copy_(self._read(f"{stem}.bias", tuple(part.shape), self._dtype))
         return self._backend.pack_linear(weight, joined)
 
-    def _read(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+    def _read(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         if not self.has(name):
             raise StartError(
                 StartCause.MODEL_CORRUPT,
                 f"{self._source.origin} has no tensor {name}, which its architecture needs; download the model again.",
             )
-        tensor = self._source.load(name)
+        tensor = self._source.load(name, dtype)
         if tuple(tensor.shape) != shape:
             raise StartError(
                 StartCause.MODEL_CORRUPT,

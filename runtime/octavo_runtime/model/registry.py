@@ -73,5 +73,3 @@ def load_model(
 
 def no_progress(done_bytes: int, total_bytes: int) -> None:
     """A progress callback for those who do not watch."""
-
-

@@ -28,8 +28,8 @@ class WeightSource(Protocol):
         """Bytes each tensor takes in the file; its keys are all names."""
         ...
 
-    def load(self, name: str) -> torch.Tensor:
-        """The tensor, in a float dtype. Raises KeyError for an unknown name, StartError for a damaged file."""
+    def load(self, name: str, dtype: torch.dtype) -> torch.Tensor:
+        """The tensor, converted. Raises KeyError for an unknown name, StartError for a damaged file."""
         ...
 
 
@@ -49,7 +49,7 @@ class SafetensorsSource:
     def sizes(self) -> Mapping[str, int]:
         return self._sizes
 
-    def load(self, name: str) -> torch.Tensor:
+    def load(self, name: str, dtype: torch.dtype) -> torch.Tensor:
         path = self._file_of[name]
         try:
             with safe_open(path, framework="pt") as file:
@@ -59,9 +59,10 @@ class SafetensorsSource:
         if not tensor.is_floating_point():
             raise StartError(
                 StartCause.MODEL_UNSUPPORTED,
-                f"{path}: tensor {name} holds {tensor.dtype}; quantized safetensors are not supported yet, use the bf16 model.",
+                f"{path}: tensor {name} holds {tensor.dtype}; quantized safetensors are not supported yet, "
+                "use the bf16 model.",
             )
-        return tensor
+        return tensor.to(dtype)
 
 
 def _weight_files(folder: Path) -> list[Path]:
@@ -104,4 +105,6 @@ def _header(path: Path) -> dict[str, int]:
 
 
 def _corrupt(path: Path, reason: str) -> StartError:
-    return StartError(StartCause.MODEL_CORRUPT, f"{path} is damaged or cut off: {reason}; delete it and download it again.")
+    return StartError(
+        StartCause.MODEL_CORRUPT, f"{path} is damaged or cut off: {reason}; delete it and download it again."
+    )

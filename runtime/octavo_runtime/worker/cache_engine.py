@@ -45,7 +45,7 @@ class CacheEngine:
         _move(self._host_v, self.device.v, pairs)
 
     def copy(self, pairs: BlockPairs) -> None:
-        """(source, destination), both on the device; no block is the source of one pair and the destination of another."""
+        """(source, destination), both on the device; no block is both a source and a destination."""
         _move(self.device.k, self.device.k, pairs)
         _move(self.device.v, self.device.v, pairs)
 

@@ -32,8 +32,8 @@ def size_cache(settings: WorkerSettings, config: ModelConfig, plan: MemoryPlan, 
     if plan.weight_bytes + activations > available_bytes:
         raise StartError(
             StartCause.OUT_OF_MEMORY,
-            f"The weights need {_gib(plan.weight_bytes)} and a step {_gib(activations)}, but only {_gib(available_bytes)} "
-            "are free; use a smaller model or a machine with more memory.",
+            f"The weights need {_gib(plan.weight_bytes)} and a step {_gib(activations)}, "
+            f"but only {_gib(available_bytes)} are free; use a smaller model or a machine with more memory.",
         )
     room = available_bytes - plan.weight_bytes - activations
     wanted = _wanted_len(settings, plan)
@@ -42,8 +42,9 @@ def size_cache(settings: WorkerSettings, config: ModelConfig, plan: MemoryPlan, 
     if longest < 1 or (settings.max_model_len != AUTO_MODEL_LEN and longest < wanted):
         raise StartError(
             StartCause.OUT_OF_MEMORY,
-            f"A context of {wanted} tokens needs {_gib(plan.cache_bytes(wanted))} of cache, but {_gib(num_blocks * plan.block_bytes)} "
-            f"are there for it; the largest that fits is --max-model-len {longest}, or give the cache more memory.",
+            f"A context of {wanted} tokens needs {_gib(plan.cache_bytes(wanted))} of cache, "
+            f"but {_gib(num_blocks * plan.block_bytes)} are there for it; "
+            f"the largest that fits is --max-model-len {longest}, or give the cache more memory.",
         )
     return CacheSize(num_blocks, settings.swap_bytes // plan.block_bytes, min(wanted, longest))
 
@@ -55,7 +56,8 @@ def _wanted_len(settings: WorkerSettings, plan: MemoryPlan) -> int:
     if wanted > plan.max_positions:
         raise StartError(
             StartCause.CONTEXT_TOO_LARGE,
-            f"--max-model-len {wanted} is more than the {plan.max_positions} tokens that the model was made for; give at most that.",
+            f"--max-model-len {wanted} is more than the {plan.max_positions} tokens that the model was made for; "
+            "give at most that.",
         )
     return wanted
 

@@ -18,10 +18,7 @@ def changes_logits(sampling: RowSampling) -> bool:
     """Whether `process_logits` would change anything."""
     params = sampling.params
     return bool(
-        sampling.banned_token_ids
-        or params.logit_bias
-        or params.allowed_token_ids is not None
-        or params.needs_history
+        sampling.banned_token_ids or params.logit_bias or params.allowed_token_ids is not None or params.needs_history
     )
 
 
@@ -42,8 +39,8 @@ def process_logits(logits: torch.Tensor, sampling: RowSampling) -> None:
     if params.repetition_penalty != 1:
         _penalize_repetition(logits, sampling)
     if params.presence_penalty != 0 or params.frequency_penalty != 0:
-        ids, counts = _known(sampling.output_token_ids, logits).unique(return_counts=True)
-        logits[ids] -= params.frequency_penalty * counts + params.presence_penalty
+        counts = torch.bincount(_known(sampling.output_token_ids, logits), minlength=logits.shape[0])
+        logits -= params.frequency_penalty * counts + params.presence_penalty * (counts > 0)
 
 
 def _known(token_ids: Iterable[int], logits: torch.Tensor) -> torch.Tensor:
@@ -75,8 +72,8 @@ def _ends_of_bad_words(words: Sequence[Sequence[int]], history: Sequence[int], n
 
 
 def _penalize_repetition(logits: torch.Tensor, sampling: RowSampling) -> None:
-    """Every token of prompt and output: positive logits are divided, negative ones multiplied."""
-    seen = _known([*sampling.prompt_token_ids, *sampling.output_token_ids], logits).unique()
+    """Every token of prompt and output once (repeats write the same): positive logits shrink, negative ones grow."""
+    seen = _known([*sampling.prompt_token_ids, *sampling.output_token_ids], logits)
     penalty = sampling.params.repetition_penalty
     values = logits[seen]
     logits[seen] = torch.where(values > 0, values / penalty, values * penalty)

@@ -91,7 +91,7 @@ def _collect(rows: Sequence[Row], layout: LogitsLayout) -> _Draws:
 
 
 class _Extras:
-    """What special rows get besides tokens. Made before logits are processed, because it speaks of the raw distribution."""
+    """What special rows get besides tokens. Made before logits are processed: it speaks of the raw distribution."""
 
     def __init__(self, logits: torch.Tensor, rows: Sequence[Row], layout: LogitsLayout, special: Sequence[int]) -> None:
         self._rows = rows
@@ -124,4 +124,6 @@ def _prompt_logprobs(logits: torch.Tensor, row: Row, first: int) -> tuple[TokenL
     if not row.prompt_targets:
         return None
     targets = list(row.prompt_targets)
-    return tuple(token_logprobs(logits[first : first + len(targets)], targets, [row.num_prompt_logprobs] * len(targets)))
+    return tuple(
+        token_logprobs(logits[first : first + len(targets)], targets, [row.num_prompt_logprobs] * len(targets))
+    )

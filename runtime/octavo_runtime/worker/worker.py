@@ -27,7 +27,11 @@ from octavo_runtime.worker.model_runner import ModelRunner
 
 ProgressCallback = Callable[[LoadProgress], None]
 
-TORCH_DTYPES = {ModelDtype.BFLOAT16: torch.bfloat16, ModelDtype.FLOAT16: torch.float16, ModelDtype.FLOAT32: torch.float32}
+TORCH_DTYPES = {
+    ModelDtype.BFLOAT16: torch.bfloat16,
+    ModelDtype.FLOAT16: torch.float16,
+    ModelDtype.FLOAT32: torch.float32,
+}
 
 
 class Worker:
@@ -43,6 +47,7 @@ class Worker:
     def start(self, progress: ProgressCallback) -> WorkerReady:
         """Loads, allocates and runs one real step. Raises StartError with what to do."""
         settings, clock = self._settings, _Clock()
+        torch.set_num_threads(1)  # for many small conversions; a backend that computes with torch sets its own number
         checkpoint = open_checkpoint(settings.model_path)
         config = checkpoint.config
         dtype = settings.dtype.stored(settings.device)
