@@ -8,9 +8,57 @@ from octavo_runtime.metrics import RequestTimer, ServerMetrics
 from octavo_runtime.server.testing import ready_message
 from prometheus_client import CollectorRegistry, generate_latest
 
-GAUGES = ["avg_generation_throughput_toks_per_s", "avg_prompt_throughput_toks_per_s", "cache_config_info", "cpu_cache_usage_perc", "cpu_prefix_cache_hit_rate", "gpu_cache_usage_perc", "gpu_prefix_cache_hit_rate", "kv_cache_usage_perc", "num_requests_running", "num_requests_swapped", "num_requests_waiting", "num_requests_waiting_by_reason"]
-COUNTERS = ["admission_rejections", "generation_tokens", "gpu_prefix_cache_hits", "gpu_prefix_cache_queries", "num_preemptions", "prefix_cache_hits", "prefix_cache_queries", "prompt_tokens", "prompt_tokens_by_source", "prompt_tokens_cached", "prompt_tokens_cached_by_source", "request_success"]
-HISTOGRAMS = ["e2e_request_latency_seconds", "inter_token_latency_seconds", "iteration_tokens_total", "model_execute_time_milliseconds", "model_forward_time_milliseconds", "request_decode_time_seconds", "request_generation_tokens", "request_inference_time_seconds", "request_max_num_generation_tokens", "request_num_preemptions", "request_params_best_of", "request_params_max_tokens", "request_params_n", "request_prefill_kv_computed_tokens", "request_prefill_time_seconds", "request_prompt_tokens", "request_queue_time_seconds", "request_time_per_output_token_seconds", "time_in_queue_requests", "time_per_output_token_seconds", "time_to_first_token_seconds"]
+GAUGES = [
+    "avg_generation_throughput_toks_per_s",
+    "avg_prompt_throughput_toks_per_s",
+    "cache_config_info",
+    "cpu_cache_usage_perc",
+    "cpu_prefix_cache_hit_rate",
+    "gpu_cache_usage_perc",
+    "gpu_prefix_cache_hit_rate",
+    "kv_cache_usage_perc",
+    "num_requests_running",
+    "num_requests_swapped",
+    "num_requests_waiting",
+    "num_requests_waiting_by_reason",
+]
+COUNTERS = [
+    "admission_rejections",
+    "generation_tokens",
+    "gpu_prefix_cache_hits",
+    "gpu_prefix_cache_queries",
+    "num_preemptions",
+    "prefix_cache_hits",
+    "prefix_cache_queries",
+    "prompt_tokens",
+    "prompt_tokens_by_source",
+    "prompt_tokens_cached",
+    "prompt_tokens_cached_by_source",
+    "request_success",
+]
+HISTOGRAMS = [
+    "e2e_request_latency_seconds",
+    "inter_token_latency_seconds",
+    "iteration_tokens_total",
+    "model_execute_time_milliseconds",
+    "model_forward_time_milliseconds",
+    "request_decode_time_seconds",
+    "request_generation_tokens",
+    "request_inference_time_seconds",
+    "request_max_num_generation_tokens",
+    "request_num_preemptions",
+    "request_params_best_of",
+    "request_params_max_tokens",
+    "request_params_n",
+    "request_prefill_kv_computed_tokens",
+    "request_prefill_time_seconds",
+    "request_prompt_tokens",
+    "request_queue_time_seconds",
+    "request_time_per_output_token_seconds",
+    "time_in_queue_requests",
+    "time_per_output_token_seconds",
+    "time_to_first_token_seconds",
+]
 
 
 class Clock:
@@ -62,7 +110,8 @@ def test_buckets_are_frozen():
         return re.findall(rf'^vllm:{name}_bucket{{.*le="([^"]+)"', text, re.MULTILINE)
 
     assert " ".join(bounds("time_to_first_token_seconds")) == (
-        "0.001 0.005 0.01 0.02 0.04 0.06 0.08 0.1 0.25 0.5 0.75 1.0 2.5 5.0 7.5 10.0 20.0 40.0 80.0 160.0 640.0 2560.0 +Inf"
+        "0.001 0.005 0.01 0.02 0.04 0.06 0.08 0.1 0.25 0.5 0.75 1.0 2.5 5.0 7.5 10.0 20.0 40.0 80.0 160.0 640.0 2560.0"
+        " +Inf"
     )
     assert " ".join(bounds("inter_token_latency_seconds")) == (
         "0.01 0.025 0.05 0.075 0.1 0.15 0.2 0.3 0.4 0.5 0.75 1.0 2.5 5.0 7.5 10.0 20.0 40.0 80.0 +Inf"

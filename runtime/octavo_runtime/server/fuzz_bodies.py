@@ -13,11 +13,12 @@ from typing import Any
 PATHS = ("/v1/completions", "/v1/chat/completions")
 _TEXTS = ("Hello", "naïve 👋🏽", "漢字かな", "e\u0301", "line\nline", "\x00", " ", "a" * 200)
 _INTEGERS = (
-    "n", "best_of", "top_k", "seed", "max_tokens", "min_tokens", "prompt_logprobs", "truncate_prompt_tokens", "priority",
-    "stream_interval",
+    "n", "best_of", "top_k", "seed", "max_tokens", "min_tokens", "prompt_logprobs", "truncate_prompt_tokens",
+    "priority", "stream_interval",
 )  # fmt: skip
 _NUMBERS = (
-    "temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "length_penalty",
+    "temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty",
+    "length_penalty",
 )  # fmt: skip
 _SWITCHES = (
     "stream", "echo", "ignore_eos", "include_stop_str_in_output", "use_beam_search", "early_stopping",
@@ -26,7 +27,7 @@ _SWITCHES = (
 )  # fmt: skip
 _LISTS = ("stop_token_ids", "allowed_token_ids", "bad_words")
 _UNAVAILABLE = ("structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "lora_request")
-_OUT_OF_RANGE = (
+_OUT_OF_RANGE: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("temperature", (-1, 2.1, 1e300, -1e-9)),
     ("top_p", (0, -0.5, 1.0001, 1e18)),
     ("min_p", (-0.1, 1.5)),

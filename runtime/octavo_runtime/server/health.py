@@ -5,7 +5,6 @@ live: the engine shows life, or still loads. startup: the model has been ready o
 
 from typing import Any
 
-import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -72,7 +71,12 @@ def _loading(service: Service) -> dict[str, Any] | None:
     progress = service.engine.progress
     if progress is None:
         return {"status": "loading"}
-    return {"status": "loading", **msgspec.to_builtins(progress), "phase": progress.phase}
+    return {
+        "status": "loading",
+        "phase": progress.phase,
+        "done_bytes": progress.done_bytes,
+        "total_bytes": progress.total_bytes,
+    }
 
 
 def _probe(problem: dict[str, Any] | None) -> web.Response:

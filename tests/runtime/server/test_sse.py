@@ -89,8 +89,7 @@ async def test_failure_after_the_first_event_is_an_event(serve):
                     raise RuntimeError("secret detail")
                 return super().__getitem__(item)
 
-        tokens = Broken(b"abc")
-        return tokens
+        return Broken(b"abc")
 
     served.engine.answer = answer
     served.engine._tokens = lambda request, index: answer(request, index)
