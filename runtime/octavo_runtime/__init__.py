@@ -1,7 +1,6 @@
-"""The serving runtime: an OpenAI-compatible server over its own paged-KV engine.
+"""The serving runtime: an OpenAI-compatible server over its own paged-KV engine. `docs/architecture.md` walks a request through it.
 
-`docs/architecture.md` walks a request through it. `LLM`, `SamplingParams` and the engine's classes are imported from their
-modules when they are first asked for, so that importing the package costs nothing.
+`LLM`, `SamplingParams`, `LLMEngine` and `AsyncLLMEngine` are loaded when they are first asked for.
 """
 
 from importlib import import_module
@@ -12,21 +11,19 @@ if TYPE_CHECKING:
     from octavo_runtime.engine.llm_engine import LLMEngine
     from octavo_runtime.engine.sampling_params import SamplingParams
     from octavo_runtime.llm import LLM
-    from octavo_runtime.request_output import CompletionOutput, RequestOutput
 
-__all__ = ["LLM", "AsyncLLMEngine", "CompletionOutput", "LLMEngine", "RequestOutput", "SamplingParams"]
+__all__ = ["LLM", "AsyncLLMEngine", "LLMEngine", "SamplingParams"]
 
 _HOMES = {
     "LLM": "octavo_runtime.llm",
     "AsyncLLMEngine": "octavo_runtime.engine.async_llm_engine",
-    "CompletionOutput": "octavo_runtime.request_output",
     "LLMEngine": "octavo_runtime.engine.llm_engine",
-    "RequestOutput": "octavo_runtime.request_output",
     "SamplingParams": "octavo_runtime.engine.sampling_params",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    """PEP 562: importing the package imports neither torch nor aiohttp."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

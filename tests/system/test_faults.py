@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 import aiohttp
-from conftest import Served, read_cause
+from served import Served, read_cause
 
 STREAMS = 32
 BODY = {"model": "smollm2", "prompt": "Once upon a time", "stream": True, "ignore_eos": True, "temperature": 0}

@@ -7,7 +7,7 @@ request with one terminal event when the engine dies. Knows no text and no HTTP.
 import asyncio
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 
 from octavo_runtime.engine.channel import Encoder, from_engine_frames
 from octavo_runtime.engine.heartbeat import Heartbeat
@@ -105,7 +105,7 @@ class AsyncLLMEngine(asyncio.Protocol):
             await self._changed.wait()
         return self.dead
 
-    async def generate(self, request: AddRequest) -> AsyncIterator[RequestEvent]:
+    async def generate(self, request: AddRequest) -> AsyncGenerator[RequestEvent, None]:
         """Run `request`; the last event is its `RequestFinished`. Leaving the iteration earlier aborts it in the engine."""
         if self.dead is not None:
             raise EngineDeadError(self.dead.message)
