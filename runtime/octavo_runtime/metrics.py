@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -31,7 +31,7 @@ Values = dict[tuple[str, ...], float]
 
 
 class ServerMetrics(Collector):
-    """All metrics of one served model. Registers itself, and the process's own metrics, with `registry`."""
+    """All metrics of one served model. Registers itself with `registry`."""
 
     def __init__(
         self,
@@ -65,9 +65,6 @@ class ServerMetrics(Collector):
         self._best_of = Histogram(COUNT_BUCKETS)
         self._set_lengths(length_buckets(1 << 20))
         registry.register(self)
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
-        GCCollector(registry=registry)
 
     def _set_lengths(self, bounds: Sequence[int]) -> None:
         self._prompt_tokens = Histogram(bounds)

@@ -82,9 +82,10 @@ async def test_failure_inside_a_stream_reaches_the_client(serve):
     served.engine.step_seconds = 0.01
     async with openai.AsyncOpenAI(base_url=str(served.client.make_url("/v1")), api_key="x") as client:
         stream = await client.chat.completions.create(model="tiny", messages=MESSAGES, stream=True)
+        await anext(stream)
+        served.engine.die()
         with pytest.raises(openai.APIError):
-            async for _ in stream:
-                served.engine.die()
+            [chunk async for chunk in stream]
 
 
 async def test_root_path_serves_both_ways(serve):
