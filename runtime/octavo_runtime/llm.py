@@ -15,7 +15,7 @@ from octavo_runtime.engine.sampling_params import SamplingParams
 from octavo_runtime.errors import InvalidRequestError
 from octavo_runtime.hub import resolve_model
 from octavo_runtime.offline import OfflineRunner, Prompt
-from octavo_runtime.progress import generation_progress
+from octavo_runtime.progress import generation_progress, load_progress
 from octavo_runtime.request_output import RequestOutput
 from octavo_runtime.settings import Settings, load_settings
 from octavo_runtime.text.chat_template import ChatTemplate
@@ -49,8 +49,9 @@ class LLM:
         self._chat_template = ChatTemplate.load(source, self._tokenizer, chosen.chat_template)
         defaults = generation_defaults(source, self._tokenizer.eos_token_id, chosen.generation_config)
         self._default_params = SamplingParams(**defaults.sampling)
-        engine = build_llm_engine(settings, source)
-        self._runner = OfflineRunner(engine, self._tokenizer, defaults.eos_token_ids)
+        with load_progress() as on_progress:
+            started = build_llm_engine(settings, source, on_progress)
+        self._runner = OfflineRunner(started.engine, self._tokenizer, defaults.eos_token_ids)
 
     def generate(
         self,

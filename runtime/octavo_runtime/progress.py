@@ -1,10 +1,21 @@
-"""A progress bar on standard error: prompts done and tokens a second. Silent where there is no terminal."""
+"""Progress bars on standard error, for loading and for generating. Silent where there is no terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from octavo_runtime.engine.messages import LoadProgress
 
 
 @contextmanager
@@ -13,16 +24,9 @@ def generation_progress(total: int, shown: bool) -> Iterator[Callable[[int, int]
     if not shown:
         yield None
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[rate]}"),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with _bar(
+        MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[rate]}")
+    ) as progress:
         task = progress.add_task("prompts", total=total, rate="")
         tokens = 0
 
@@ -34,3 +38,28 @@ def generation_progress(total: int, shown: bool) -> Iterator[Callable[[int, int]
             progress.update(task, advance=finished, rate=rate)
 
         yield on_step
+
+
+@contextmanager
+def load_progress() -> Iterator[Callable[[LoadProgress], None]]:
+    """Gives the function that takes the worker's `LoadProgress`; the bar goes when loading is done."""
+    with _bar(DownloadColumn(binary_units=True), transient=True) as progress:
+        task = progress.add_task("weights", total=None)
+
+        def on_progress(loaded: LoadProgress) -> None:
+            total = loaded.total_bytes or None
+            progress.update(task, description=loaded.phase, completed=loaded.done_bytes, total=total)
+
+        yield on_progress
+
+
+def _bar(*columns: ProgressColumn, transient: bool = False) -> Progress:
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *columns,
+        console=console,
+        transient=transient,
+        disable=not console.is_terminal,
+    )

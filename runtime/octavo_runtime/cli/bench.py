@@ -33,7 +33,7 @@ def add_arguments(parser: Parser) -> None:
     group.add_argument("--output-len", type=int, default=128, metavar="N", help="tokens generated (default: 128)")
     group.add_argument("--max-concurrency", type=int, default=32, metavar="N", help="with --url (default: 32)")
     group.add_argument("--url", help="a running server to measure, instead of a model loaded here")
-    group.add_argument("--api-key", help="key for --url")
+    group.add_argument("--api-key", dest="key", help="key for --url")
     group.add_argument("--output-json", type=Path, metavar="FILE", help="write the figures there too")
 
 
@@ -65,7 +65,7 @@ def _offline(arguments: Arguments) -> Figures:
 
 
 def _online(parsed: argparse.Namespace) -> Figures:
-    client = Client(parsed.url, parsed.api_key)
+    client = Client(parsed.url, parsed.key)
     model = getattr(parsed, "model", None) or parsed.model_positional or client.model_name()
 
     def one(prompt: list[int]) -> list[float]:

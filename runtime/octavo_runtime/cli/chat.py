@@ -25,7 +25,7 @@ def add_arguments(parser: Parser) -> None:
     parser.usage = "octavo chat MODEL [flags]\n       octavo chat --url URL [flags]"
     add_settings(parser, _GROUPS)
     parser.add_argument("--url", help="a running server to talk to, instead of a model loaded here")
-    parser.add_argument("--api-key", help="key for --url")
+    parser.add_argument("--api-key", dest="key", help="key for --url")
     parser.add_argument("--system", metavar="TEXT", help="what the model is told first")
     add_sampling(parser)
 
@@ -67,7 +67,7 @@ def _from_engine(arguments: Arguments) -> Answer:
 
 
 def _from_server(parsed: argparse.Namespace) -> Answer:
-    client = Client(parsed.url, parsed.api_key)
+    client = Client(parsed.url, parsed.key)
     body: dict[str, Any] = {"model": getattr(parsed, "model", None) or client.model_name(), **sampling_values(parsed)}
 
     def answer(messages: list[dict[str, str]]) -> Generator[str, None, None]:
