@@ -3,6 +3,8 @@
 Same arguments as the `<op>_reference` functions, plus the `Engine` that computes.
 """
 
+from typing import Any
+
 import torch
 
 from octavo_kernels.cpu.native import (
@@ -26,27 +28,40 @@ def paged_attention_native(
 
     :raises ValueError: when the batch names blocks that do not exist or its rows do not cover the tokens
     """
-    num_tokens, width = q.shape
-    arena = torch.full((2, num_tokens, width), float("nan"))
+    arena = attention_arena(q)
+    run_attention(engine, arena, [layer], shape, batch, cache)
+    return arena[1]
+
+
+def attention_arena(q: torch.Tensor) -> torch.Tensor:
+    """[2, T, heads * D]: q, and room for the output, NaN until it is written."""
+    arena = torch.full((2, *q.shape), float("nan"))
     arena[0] = q
-    op = OpStruct(
-        code=OpCode.PAGED_ATTENTION,
-        input=ValueStruct(0, 0, width, width, Rows.TOKENS),
-        out=ValueStruct(width, 0, width, width, Rows.TOKENS),
-        layer=layer,
-        num_heads=shape.num_heads,
-        sliding_window=shape.sliding_window or 0,
-        scale=shape.scale,
-    )
+    return arena
+
+
+def run_attention(
+    engine: Engine, arena: torch.Tensor, layers: list[int], shape: AttentionShape, batch: Batch, cache: KVCache
+) -> None:
+    """Attention of arena[0] on each layer in turn, every time into arena[1]; one call of the library."""
+    width = arena.shape[2]
+    ops: Any = (OpStruct * len(layers))()
+    for op, layer in zip(ops, layers, strict=True):
+        op.code = OpCode.PAGED_ATTENTION
+        op.input = ValueStruct(0, 0, width, width, Rows.TOKENS)
+        op.out = ValueStruct(width, 0, width, width, Rows.TOKENS)
+        op.layer = layer
+        op.num_heads = shape.num_heads
+        op.sliding_window = shape.sliding_window or 0
+        op.scale = shape.scale
     args = RunStruct(
         batch=batch_struct(batch),
         cache=cache_struct(cache),
+        layer_bytes=cache.k.stride(0) * cache.shape.dtype.itemsize,
         num_blocks=cache.shape.num_blocks,
         token_arena=arena.data_ptr(),
     )
-    args.layer_bytes = cache.k.stride(0) * cache.shape.dtype.itemsize
-    engine.run((OpStruct * 1)(op), args)
-    return arena[1]
+    engine.run(ops, args)
 
 
 def batch_struct(batch: Batch) -> BatchStruct:
