@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,8 +13,8 @@ FRANCE = "The capital of France is"
 
 
 @pytest.fixture(scope="module")
-def llm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LLM]:
-    yield LLM(
+def llm(tmp_path_factory: pytest.TempPathFactory) -> LLM:
+    return LLM(
         model="embedded",
         tensor_parallel_size=1,
         kv_cache_memory_bytes="32MiB",

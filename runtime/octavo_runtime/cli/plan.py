@@ -7,7 +7,6 @@ from octavo_runtime.cli.verb import Arguments
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.hub import resolve_model
 from octavo_runtime.model.config import ModelConfig
-from octavo_runtime.model.config_reader import read_model_config
 from octavo_runtime.model.memory_plan import MemoryPlan, activation_bytes, count_parameters, plan_memory
 from octavo_runtime.settings import Settings
 from octavo_runtime.settings_values import byte_size
@@ -30,6 +29,8 @@ def run(arguments: Arguments) -> int:
     settings = settings_of(arguments.parsed)
     arguments.begin_logging(settings, quiet=True)
     source = resolve_model(settings.model.model, settings.model.revision, settings.model.download_dir)
+    from octavo_runtime.model.config_reader import read_model_config  # brings numpy, which no other verb needs here
+
     config = read_model_config(source.path)
     memory = _memory(arguments.parsed.memory)
     for name, value in _rows(config, settings, memory):
