@@ -52,6 +52,7 @@ class BlockManager:
         self._device = BlockPool(config.num_blocks, self._cache)
         self._host = BlockPool(config.num_host_blocks)
         self._leaving_host: list[int] = []  # swapped in by the step in the making, still to be read
+        self._promised: dict[bytes, Sequence] = {}  # prompt blocks that somebody is computing
 
     @property
     def num_free_blocks(self) -> int:
@@ -97,8 +98,8 @@ class BlockManager:
         hits = self._find_prefix(group)
         for block in hits:
             self._device.share(block)
-        leader.block_table = hits
-        leader.num_computed = leader.num_registered = len(hits) * self.block_size
+        leader.block_table = hits.copy()
+        leader.num_computed = len(hits) * self.block_size
         leader.num_registered = len(hits)
         self._rearm(leader)
         if group.num_cached_tokens is None:
@@ -107,6 +108,27 @@ class BlockManager:
                 self.num_queried_tokens += group.num_prompt
                 self.num_hit_tokens += leader.num_computed
         self._extend(leader, group.target(leader))
+        self._promise(group, len(hits))
+
+    def awaits_prefix(self, group: SequenceGroup) -> bool:
+        """Whether a running group is computing the next block of the same prompt: waiting for it costs less."""
+        if not self._promised or not self._reads_cache(group):
+            return False
+        position = len(self._find_prefix(group))
+        if position >= (group.target(group.leader) - 1) // self.block_size:
+            return False
+        return self._hash(group, group.leader, position) in self._promised
+
+    def _promise(self, group: SequenceGroup, first: int) -> None:
+        if self._cache is not None:
+            for position in range(first, group.num_prompt // self.block_size):
+                self._promised.setdefault(self._hash(group, group.leader, position), group.leader)
+
+    def _break_promises(self, sequence: Sequence) -> None:
+        if self._promised:
+            for digest in sequence.block_hashes[sequence.num_registered :]:
+                if self._promised.get(digest) is sequence:
+                    del self._promised[digest]
 
     def _demand(self, group: SequenceGroup) -> int:
         """Blocks to admit `group` with nothing cached: prompt, recomputed outputs, and each sibling's partial block."""
@@ -198,6 +220,7 @@ class BlockManager:
 
     def free(self, sequence: Sequence) -> None:
         """Give back all that `sequence` holds, on device and host."""
+        self._break_promises(sequence)
         self._device.free_all(reversed(sequence.block_table))
         self._host.free_all(sequence.host_table)
         sequence.block_table = []
@@ -211,7 +234,9 @@ class BlockManager:
             return
         num_full = sequence.num_computed // self.block_size
         for position in range(sequence.num_registered, num_full):
-            self._cache.register(self._hash(group, sequence, position), sequence.block_table[position])
+            digest = self._hash(group, sequence, position)
+            self._cache.register(digest, sequence.block_table[position])
+            self._promised.pop(digest, None)
         sequence.num_registered = max(num_full, sequence.num_registered)
         self._rearm(sequence)
 
@@ -252,6 +277,7 @@ class BlockManager:
                     moved[block] = self._host.allocate()
                 sequence.host_table.append(moved[block])
         for sequence in group.live:
+            self._break_promises(sequence)
             self._device.free_all(reversed(sequence.block_table))
             sequence.block_table = []
         return list(moved.items())

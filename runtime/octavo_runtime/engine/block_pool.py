@@ -23,13 +23,13 @@ class BlockPool:
     @property
     def num_free(self) -> int:
         """Blocks that `allocate` can still give, evictable ones included."""
-        return len(self._free) + (len(self._cache.idle) if self._cache else 0)
+        return len(self._free) + (len(self._cache.idle) if self._cache is not None else 0)
 
     def allocate(self) -> int:
         """A block with reference count 1 and content to be overwritten. The caller checked `num_free`."""
         if self._free:
             block = self._free.pop()
-        elif self._cache and self._cache.idle:
+        elif self._cache is not None and self._cache.idle:
             block = self._cache.evict()
         else:
             raise IndexError("no free block")
@@ -38,7 +38,7 @@ class BlockPool:
 
     def share(self, block: int) -> None:
         """One more holder of `block`; a cached block that nobody held comes back to life."""
-        if self.ref_counts[block] == 0 and self._cache:
+        if self.ref_counts[block] == 0 and self._cache is not None:
             self._cache.revive(block)
         self.ref_counts[block] += 1
 
@@ -49,7 +49,7 @@ class BlockPool:
             raise ValueError(f"block {block} is free already")
         self.ref_counts[block] = count
         if count == 0:
-            if self._cache and self._cache.holds(block):
+            if self._cache is not None and self._cache.holds(block):
                 self._cache.retire(block)
             else:
                 self._free.append(block)
@@ -61,5 +61,5 @@ class BlockPool:
 
     def forget_cached(self) -> None:
         """Turn every evictable block into a plain free one."""
-        if self._cache:
+        if self._cache is not None:
             self._free.extend(self._cache.drop_idle())

@@ -15,6 +15,9 @@ from octavo_runtime.engine.queues import GroupQueue, RunningList
 from octavo_runtime.engine.rows import ScheduledStep, make_step
 from octavo_runtime.engine.sequence import GroupState, Sequence, SequenceGroup
 
+_MAX_DEFERRED = 16
+"""Groups that one step looks past because a shared prefix is being computed; bounds the step's time."""
+
 
 class Scheduler:
     """The three queues and the rules between them."""
@@ -176,10 +179,22 @@ class Scheduler:
         return [(sequence, 1) for sequence in group.live[:left]]
 
     def _take_waiting(self, draft: StepDraft, now: float) -> None:
+        """Admit groups in order; a few whose prompt begins with what is being computed now are left for the next step."""
+        deferred: list[SequenceGroup] = []
+        self._admit(draft, now, deferred)
+        for group in deferred:
+            self.waiting.push(group)
+
+    def _admit(self, draft: StepDraft, now: float, deferred: list[SequenceGroup]) -> None:
         while not draft.preempted and draft.budget.remaining_tokens > 0:
             group = self._next_waiting()
             if group is None or (group.prompt_logprobs is not None and draft.logits_rows_left <= 0):
                 return
+            if self._blocks.awaits_prefix(group):
+                if len(deferred) == _MAX_DEFERRED:
+                    return
+                deferred.append(self.waiting.pop())
+                continue
             if not self._find_room(group, draft):
                 return
             num_tokens = group.target(group.leader) - group.num_hit_blocks * self._blocks.block_size

@@ -1,8 +1,8 @@
 """`SimulatedExecutor`: a model without weights over a paged memory without tensors, for tests and benchmarks.
 
-It writes every row's tokens into slots, follows block tables, copies and swaps as the worker must, reads each row's
-context back through its table and derives the next tokens from a hash of it. So a wrong block, copy or swap changes
-the tokens.
+A slot holds a state that depends on its token and all before it, as real K and V do. The executor writes every row's
+states, follows block tables, copies and swaps as the worker must, reads each row's context back through its table and
+derives the next tokens from a hash of it. So a wrong block, copy, swap or prefix hit changes the tokens.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,20 @@ from octavo_runtime.engine.plan import Row, RowResult, RowSampling, StepPlan, St
 
 @dataclass(frozen=True, slots=True)
 class SimulatedModel:
-    """The rule that makes the next token: a function of the whole context and the draw."""
+    """The rule that makes the next token: a function of the whole context (a list of states) and the draw."""
 
     vocab_size: int = 64
+
+    def state(self, previous: int, token_id: int) -> int:
+        """What is stored for a token; `previous` is the state before it, 0 at the beginning."""
+        return ((previous + token_id + 1) * 6364136223846793005 + 1442695040888963407) % 2**63
+
+    def context(self, token_ids: Sequence[int]) -> list[int]:
+        """The states of a whole token list."""
+        states: list[int] = []
+        for token_id in token_ids:
+            states.append(self.state(states[-1] if states else 0, token_id))
+        return states
 
     def _hash(self, context: Sequence[int], salt: float) -> int:
         digest = blake2b(pack(f"<d{len(context)}q", salt, *context), digest_size=8).digest()
@@ -33,7 +44,7 @@ class SimulatedModel:
 
     def logprob(self, context: Sequence[int], token_id: int) -> float:
         """A made-up log-probability in (-4, 0], different for nearly every context and token."""
-        return -4.0 * (self._hash([*context, token_id], 2.0) % 1_000_003) / 1_000_003
+        return -4.0 * (self._hash(context, 2.0 + token_id) % 1_000_003) / 1_000_003
 
     def candidates(self, context: Sequence[int], num: int) -> tuple[tuple[int, float], ...]:
         """The `num` likeliest tokens."""
@@ -43,7 +54,7 @@ class SimulatedModel:
 
 @dataclass(slots=True)
 class SimulatedExecutor:
-    """Runs plans on `SimulatedModel`. Unwritten slots read as -1, which no history contains."""
+    """Runs plans on `SimulatedModel`. Unwritten slots read as -1, which no context contains."""
 
     block_size: int
     num_blocks: int
@@ -71,12 +82,16 @@ class SimulatedExecutor:
         return StepResult(tuple(self._run(row) for row in plan.rows))
 
     def _write(self, row: Row) -> None:
+        table, size = row.block_table, self.block_size
+        last = row.start - 1
+        state = self.device[table[last // size]][last % size] if row.start else 0
         for position, token_id in enumerate(row.token_ids, row.start):
-            self.device[row.block_table[position // self.block_size]][position % self.block_size] = token_id
+            state = self.model.state(state, token_id)
+            self.device[table[position // size]][position % size] = state
 
     def _read(self, row: Row) -> list[int]:
         end = row.start + len(row.token_ids)
-        slots = [token_id for block in row.block_table for token_id in self.device[block]]
+        slots = [state for block in row.block_table for state in self.device[block]]
         return slots[:end]
 
     def _run(self, row: Row) -> RowResult:
