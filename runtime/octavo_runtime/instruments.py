@@ -4,6 +4,7 @@ Plain numbers without locks: one thread (the event loop) writes and scrapes them
 """
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Sequence
 
 TTFT_BUCKETS = (
@@ -14,7 +15,7 @@ REQUEST_BUCKETS = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60,
 STEP_TOKEN_BUCKETS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 COUNT_BUCKETS = (1, 2, 5, 10, 20)
 PREEMPTION_BUCKETS = (1, 2, 3, 4, 5, 10, 20)
-_RATE_WINDOW = 5.0  # seconds over which the throughput gauges average
+_RATE_WINDOW = 10.0  # seconds over which the throughput gauges average
 
 
 def length_buckets(max_len: int) -> tuple[int, ...]:
@@ -54,15 +55,24 @@ class Histogram:
 class Rate:
     """Tokens per second over the last window of a growing total."""
 
-    __slots__ = ("_rate", "_start", "_total")
+    __slots__ = ("_points",)
 
     def __init__(self, now: float) -> None:
-        self._start = now
-        self._total = 0
-        self._rate = 0.0
+        self._points = deque([(now, 0)])  # (time, total), about one a second
 
-    def update(self, now: float, total: int) -> float:
-        if now - self._start >= _RATE_WINDOW:
-            self._rate = (total - self._total) / (now - self._start)
-            self._start, self._total = now, total
-        return self._rate
+    def update(self, now: float, total: int) -> None:
+        """The total is `total` now; called at every step."""
+        if now - self._points[-1][0] >= _RATE_WINDOW / 10:
+            self._points.append((now, total))
+            self._forget(now)
+
+    def value(self, now: float, total: int) -> float:
+        """Tokens per second over the window before `now`."""
+        self._forget(now)
+        start, before = self._points[0]
+        return (total - before) / min(_RATE_WINDOW, max(now - start, 1.0))
+
+    def _forget(self, now: float) -> None:
+        """Keep one point at or before the window's start."""
+        while len(self._points) > 1 and self._points[1][0] <= now - _RATE_WINDOW:
+            self._points.popleft()

@@ -167,12 +167,12 @@ class ServerMetrics(Collector):
             (
                 "avg_prompt_throughput_toks_per_s",
                 "Prompt tokens per second, averaged over seconds.",
-                self._prompt_rate.update(now, stats.prompt_tokens),
+                self._prompt_rate.value(now, stats.prompt_tokens),
             ),
             (
                 "avg_generation_throughput_toks_per_s",
                 "Generated tokens per second, averaged over seconds.",
-                self._generation_rate.update(now, stats.generation_tokens),
+                self._generation_rate.value(now, stats.generation_tokens),
             ),
         )
         for name, text, value in gauges:
@@ -202,7 +202,10 @@ class ServerMetrics(Collector):
         )
         for name, text, value in plain:
             yield self._counter(name, text, {(): value})
-        sources: Values = {("local_compute",): stats.prompt_tokens, ("local_cache_hit",): self._cached_tokens}
+        sources: Values = {
+            ("local_compute",): max(0, stats.prompt_tokens - self._cached_tokens),
+            ("local_cache_hit",): self._cached_tokens,
+        }
         yield self._counter("prompt_tokens_by_source", "Prompt tokens by where they came from.", sources, ("source",))
         cached: Values = {("device",): self._cached_tokens}
         yield self._counter("prompt_tokens_cached_by_source", "Cached prompt tokens by place.", cached, ("source",))

@@ -200,9 +200,13 @@ def test_front_end_times_tokens_and_counts_the_end_once():
 
 def test_throughput_averages_over_a_window_and_falls_to_zero():
     metrics, clock, value, _ = fresh()
-    clock.now = 10.0
-    metrics.step(StepOutputs(stats=SchedulerStats(prompt_tokens=1000, generation_tokens=100)))
-    assert value("vllm:avg_prompt_throughput_toks_per_s") == 100
-    assert value("vllm:avg_generation_throughput_toks_per_s") == 10
-    clock.now = 20.0
+    clock.now = 1000.0  # a long idle time does not thin the first tokens out
+    for second in range(1, 31):
+        clock.now = 1000.0 + second
+        metrics.step(StepOutputs(stats=SchedulerStats(prompt_tokens=1000 * second, generation_tokens=100 * second)))
+    assert value("vllm:avg_prompt_throughput_toks_per_s") == 1000
+    assert value("vllm:avg_generation_throughput_toks_per_s") == 100
+    clock.now += 5.0
+    assert value("vllm:avg_generation_throughput_toks_per_s") == 50
+    clock.now += 6.0
     assert value("vllm:avg_generation_throughput_toks_per_s") == 0

@@ -53,7 +53,7 @@ _BAD_UTF8 = (b"\xff", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80", b"
 
 @dataclass(frozen=True, slots=True)
 class FuzzBody:
-    """`refused`: must get a 4xx; None: either answer is right, but never a 5xx. `field`: what the error must name."""
+    """`refused`: must get a 4xx, or must not; None: either is right. `field`: what the error must name."""
 
     path: str
     data: bytes
@@ -77,6 +77,7 @@ def fuzz_bodies(count: int, seed: int = 0, context: int = 2048) -> Iterator[Fuzz
         _cut,
         _flipped,
         _random_fields,
+        _right,
         lambda source: _too_long(source, context),
     )
     for _ in range(count):
@@ -182,6 +183,29 @@ def _random_fields(source: random.Random) -> FuzzBody:
         body[field] = source.choice((0, 1, 2, -1, 0.5, True, False, None, "x", [], [1], 2**63, -(2**63), 1e30))
     body["max_tokens"] = 2
     return _made(path, body, None)
+
+
+def _right(source: random.Random) -> FuzzBody:
+    """Right fields with right values."""
+    path, body = _base(source)
+    values: tuple[tuple[str, tuple[Any, ...]], ...] = (
+        ("temperature", (0, 0.001, 1, 2.0, None)),
+        ("top_p", (0.1, 1)),
+        ("top_k", (-1, 0, 1, 50, 2**40)),
+        ("min_p", (0, 0.2, 1)),
+        ("seed", (-1, 0, 2**63 - 1)),
+        ("stop", ("x", ["a", "b"], [])),
+        ("stream", (True, False)),
+        ("logit_bias", ({"5": 100, "7": -1e9}, {})),
+        ("presence_penalty", (-2, 2)),
+        ("repetition_penalty", (0.5, 1.5)),
+        ("echo", (True, False)),
+        ("user", ("someone", 3)),
+        ("prompt_truncation", ("unknown field",)),
+    )
+    for field, choices in source.sample(values, source.randint(0, 6)):
+        body[field] = source.choice(choices)
+    return _made(path, body, False)
 
 
 def _too_long(source: random.Random, context: int) -> FuzzBody:

@@ -18,6 +18,7 @@ from octavo_runtime.server.service import ARRIVAL, REQUEST_ID, SERVICE, Service,
 
 _access = logging.getLogger("octavo.access")
 _PROTECTED = ("/v1/", "/tokenize", "/detokenize")
+_QUIET = ("/health", "/health/live", "/health/ready", "/health/startup", "/ping", "/metrics")  # asked every few seconds
 _CLIENT_GONE = 499  # nginx's code for a client that closed first
 _PREFLIGHT_SECONDS = 600
 
@@ -82,7 +83,8 @@ def _log_access(request: web.Request, status: int, seconds: float) -> None:
     }
     line = '%s "%s %s" %d %.1f ms %s'
     values = (request.remote, request.method, request.path, status, seconds * 1000, request[REQUEST_ID])
-    _access.info(line, *values, extra={"fields": fields})
+    level = logging.DEBUG if request.path.endswith(_QUIET) else logging.INFO
+    _access.log(level, line, *values, extra={"fields": fields})
 
 
 async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:

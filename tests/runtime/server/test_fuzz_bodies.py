@@ -27,7 +27,7 @@ def complaint(body, status, text):
     """What is wrong with an answer, or None."""
     if status == 200:
         return "accepted" if body.refused else None
-    if not 400 <= status < 500:
+    if body.refused is False or not 400 <= status < 500:
         return "status"
     error = json.loads(text)["error"]
     if set(error) != {"message", "type", "param", "code"} or error["code"] != status:

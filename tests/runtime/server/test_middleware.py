@@ -118,6 +118,14 @@ async def test_access_log_has_fields_and_no_prompt(serve, caplog):
     assert "secret" not in caplog.text
 
 
+async def test_probes_do_not_fill_the_access_log(serve, caplog):
+    served = await serve()
+    with caplog.at_level(logging.INFO, "octavo.access"):
+        await served.client.get("/health/ready")
+        await served.client.get("/metrics")
+    assert not [record for record in caplog.records if record.name == "octavo.access"]
+
+
 async def test_access_log_can_be_off(serve, caplog):
     served = await serve(access_log=False)
     with caplog.at_level(logging.INFO, "octavo.access"):

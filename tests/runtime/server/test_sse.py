@@ -2,6 +2,7 @@ import asyncio
 import json
 
 import pytest
+from octavo_runtime.server import sse
 
 PATHS = ("/v1/completions", "/v1/chat/completions")
 
@@ -99,3 +100,32 @@ async def test_failure_after_the_first_event_is_an_event(serve):
     assert json.loads(events[1].removeprefix("data: "))["error"]["code"] == 500
     assert "secret" not in events[1]
     assert events[2:] == ["data: [DONE]", ""]
+
+
+async def test_queued_stream_shows_life_before_its_first_token(serve, monkeypatch):
+    monkeypatch.setattr(sse, "FIRST_SIGN_SECONDS", 0.02)
+    monkeypatch.setattr(sse, "NEXT_SIGN_SECONDS", 0.02)
+    served = await serve()
+    served.engine.running.clear()
+    async with served.client.post(PATHS[1], json=body_of(PATHS[1])) as response:
+        lines = [await response.content.readline() for _ in range(3)]
+        assert lines[0].startswith(b":")
+        assert lines[2].startswith(b":")
+        served.engine.running.set()
+        text = (await response.read()).decode()
+    assert text.endswith("data: [DONE]\n\n")
+    assert ":" in text.split("data: ", 1)[1]
+    assert "\n: " not in text.split("data: ", 1)[1]
+
+
+async def test_refusal_after_the_first_sign_is_an_event(serve, monkeypatch):
+    monkeypatch.setattr(sse, "FIRST_SIGN_SECONDS", 0.02)
+    served = await serve()
+    served.engine.running.clear()
+    served.engine.refusal = "Too large."
+    async with served.client.post(PATHS[0], json=body_of(PATHS[0])) as response:
+        await response.content.readline()
+        served.engine.running.set()
+        text = (await response.read()).decode()
+    assert '"message":"Too large."' in text
+    assert text.endswith("data: [DONE]\n\n")
