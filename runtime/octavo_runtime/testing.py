@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import gguf
 import torch
+from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from octavo_kernels.backend import Backend
 from octavo_kernels.ops import CacheShape
 
 from octavo_runtime.engine.plan import Row, StepPlan
-from octavo_runtime.model.config import Architecture
+from octavo_runtime.model.config import Architecture, RopeConfig, parse_config
+from octavo_runtime.model.gguf_weights import gguf_stem
 from octavo_runtime.model.registry import load_model, no_progress, open_checkpoint
+from octavo_runtime.model.rope import rope_frequencies
 from octavo_runtime.worker.inputs import InputBuilder
 
 TINY_CONFIGS: Mapping[Architecture, Mapping[str, Any]] = {
@@ -65,6 +69,66 @@ def write_tiny_checkpoint(folder: Path, architecture: Architecture, seed: int = 
     """`build_tiny_model` saved as safetensors; returns the folder."""
     build_tiny_model(architecture, seed, **overrides).save_pretrained(folder)
     return folder
+
+
+def write_tiny_gguf(path: Path, model: Any, quantization: GGMLQuantizationType) -> Path:
+    """A model of `build_tiny_model` as llama.cpp's converter would write it, without a tokenizer; returns the path.
+
+    Vectors stay float32, as do matrices whose rows are no whole number of blocks.
+    """
+    config, state = model.config, model.state_dict()
+    architecture = GGUF_NAMES[config.model_type]
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    writer.add_key_length(head_dim)
+    writer.add_value_length(head_dim)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    if config.rope_parameters["rope_type"] == "llama3":
+        plain = RopeConfig(theta=config.rope_parameters["rope_theta"])
+        scaled = parse_config({**config.to_dict(), "architectures": [LLAMA]}, "").rope
+        factors = rope_frequencies(plain, head_dim) / rope_frequencies(scaled, head_dim)
+        writer.add_tensor("rope_freqs.weight", factors.numpy())
+    for name, tensor in state.items():
+        if name != "lm_head.weight" or not config.tie_word_embeddings:
+            _add_gguf_tensor(writer, name, _interleave(name, tensor, architecture, head_dim), quantization)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+GGUF_NAMES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
+"""transformers' model_type -> GGUF's architecture."""
+
+LLAMA = "LlamaForCausalLM"
+
+
+def _interleave(name: str, tensor: torch.Tensor, architecture: str, head_dim: int) -> torch.Tensor:
+    """Llama's q and k rows as the converter orders them: the two halves of a rotation side by side."""
+    if architecture != "llama" or not any(part in name for part in (".q_proj.", ".k_proj.")):
+        return tensor
+    halves = tensor.view(-1, 2, head_dim // 2, *tensor.shape[1:])
+    return halves.transpose(1, 2).reshape(tensor.shape)
+
+
+def _add_gguf_tensor(
+    writer: gguf.GGUFWriter, name: str, tensor: torch.Tensor, quantization: GGMLQuantizationType
+) -> None:
+    stem, kind = name.rsplit(".", 1)
+    gguf_name = f"{gguf_stem(stem)}.{kind}"
+    block = GGML_QUANT_SIZES[quantization][0]
+    if tensor.dim() == 1 or tensor.shape[1] % block:
+        quantization = GGMLQuantizationType.F32
+    data = gguf.quants.quantize(tensor.contiguous().numpy(), quantization)
+    writer.add_tensor(gguf_name, data, raw_dtype=quantization)
 
 
 class PagedModel:

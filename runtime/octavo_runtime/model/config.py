@@ -101,7 +101,7 @@ def parse_config(fields: Mapping[str, Any], origin: str) -> ModelConfig:
     read = _Reader(fields, origin)
     num_heads = read.positive("num_attention_heads")
     hidden_size = read.positive("hidden_size")
-    bias = bool(fields.get("attention_bias", False))
+    bias = bool(fields.get("attention_bias", False)) and architecture in (Architecture.LLAMA, Architecture.QWEN3)
     config = ModelConfig(
         architecture=architecture,
         vocab_size=read.positive("vocab_size"),
@@ -116,7 +116,7 @@ def parse_config(fields: Mapping[str, Any], origin: str) -> ModelConfig:
         rope=_rope(fields, origin),
         tie_word_embeddings=bool(fields.get("tie_word_embeddings", False)),
         qkv_bias=bias or architecture is Architecture.QWEN2,
-        o_bias=bias and architecture in (Architecture.LLAMA, Architecture.QWEN3),
+        o_bias=bias,
         mlp_bias=bool(fields.get("mlp_bias", False)) and architecture is Architecture.LLAMA,
         qk_norm=architecture is Architecture.QWEN3,
         windows=_windows(fields, architecture, read.positive("num_hidden_layers")),

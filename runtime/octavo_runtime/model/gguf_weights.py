@@ -131,3 +131,11 @@ def hugging_face_name(name: str) -> str | None:
     stem = _NAMES[match["stem"]]
     layer = "" if match["layer"] is None else f"model.layers.{match['layer']}."
     return f"{layer}{stem}.{match['kind']}"
+
+
+def gguf_stem(stem: str) -> str:
+    """The way back: `model.layers.3.self_attn.q_proj` -> `blk.3.attn_q`. Raises KeyError for an unknown layer."""
+    match = re.fullmatch(r"(?:model\.layers\.(?P<layer>\d+)\.)?(?P<rest>.+)", stem)
+    layer = "" if match is None or match["layer"] is None else f"blk.{match['layer']}."
+    by_name = {name: gguf_name for gguf_name, name in _NAMES.items()}
+    return layer + by_name[stem if match is None else match["rest"]]
