@@ -179,7 +179,7 @@ class Scheduler:
         return [(sequence, 1) for sequence in group.live[:left]]
 
     def _take_waiting(self, draft: StepDraft, now: float) -> None:
-        """Admit groups in order; a few whose prompt begins with what is being computed now are left for the next step."""
+        """Admit groups in order; some whose prompt begins with what is being computed are left for the next step."""
         deferred: list[SequenceGroup] = []
         self._admit(draft, now, deferred)
         for group in deferred:
