@@ -31,8 +31,8 @@ async def completions(request: web.Request) -> web.StreamResponse:
     prompts = await service.encoder.completion_prompts(body, limits, service.config.max_prompts)
     only_prompt = options.echo and body.max_tokens == 0
     explicit = 1 if only_prompt else body.max_tokens
-    default = service.text.defaults.max_tokens or DEFAULT_COMPLETION_TOKENS
-    generation = service.new_generation(request, body, prompts, WantedTokens(explicit, default), options)
+    wanted = WantedTokens(explicit, DEFAULT_COMPLETION_TOKENS)
+    generation = service.new_generation(request, body, prompts, wanted, options)
     head = Head(generation.job.public_id, service.config.model_name)
     writer = ChoiceWriter(service, generation, options, only_prompt)
     if options.stream:

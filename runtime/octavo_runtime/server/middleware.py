@@ -137,10 +137,13 @@ async def response_headers(request: web.Request, response: web.StreamResponse) -
 def _api_keys(config: ServerConfig) -> Middleware:
     """`Authorization: Bearer KEY` under the API's paths. Every key is compared, in a time that tells nothing."""
     digests = [sha256(key.encode()).digest() for key in config.api_keys]
-    protected = tuple(config.root_path + prefix for prefix in _PROTECTED) + _PROTECTED
+    root = config.root_path.rstrip("/")
+    protected = _PROTECTED + tuple(root + prefix for prefix in _PROTECTED)
 
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.method != hdrs.METH_OPTIONS and request.path.startswith(protected):
+        resource = request.match_info.route.resource  # what will answer, however the path was written
+        path = request.path if resource is None else resource.canonical
+        if request.method != hdrs.METH_OPTIONS and path.startswith(protected):
             scheme, _, key = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
             given = sha256(key.strip().encode("utf-8", "surrogateescape")).digest()
             matches = sum([hmac.compare_digest(given, digest) for digest in digests])

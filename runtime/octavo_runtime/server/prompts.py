@@ -5,7 +5,7 @@ not fit. Every refusal is an InvalidRequestError that names the field.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -80,8 +80,7 @@ class PromptEncoder:
     async def chat_prompt(self, body: ChatBody, limits: ModelLimits) -> Prompt:
         """The prompt that the chat template makes of the messages."""
         messages = checked_messages(body.messages)
-        size = sum(len(message["content"]) for message in messages if isinstance(message.get("content"), str))
-        text = await self.run(size, lambda: self._render(messages, body))
+        text = await self.run(_text_size(messages), lambda: self._render(messages, body))
         limit = limits.max_model_len if body.truncate_prompt_tokens is None else None
         ids = await self.encode(text, bool(body.add_special_tokens), limit)
         if not ids:
@@ -166,6 +165,16 @@ def checked_messages(messages: list[dict[str, Any]] | None) -> list[dict[str, An
             )
         _check_content(message, index)
     return messages
+
+
+def _text_size(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Characters that a template has to copy, roughly."""
+    size = 0
+    for message in messages:
+        content = message.get("content") or ""
+        parts = content if isinstance(content, list) else (content,)
+        size += sum(len(str(part)) for part in parts)
+    return size
 
 
 def _check_content(message: dict[str, Any], index: int) -> None:

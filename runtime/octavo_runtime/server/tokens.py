@@ -28,7 +28,10 @@ async def tokenize(request: web.Request) -> web.Response:
         ids = await service.encoder.encode(body.prompt, body.add_special_tokens is not False, None)
     else:
         ids = (await service.encoder.chat_prompt(body, limits)).token_ids
-    strings = [service.text.tokenizer.token_string(token_id) for token_id in ids] if body.return_token_strs else None
+    strings = None
+    if body.return_token_strs:
+        name = service.text.tokenizer.token_string
+        strings = await service.encoder.run(len(ids), lambda: [name(token_id) for token_id in ids])
     return json_response(
         {"count": len(ids), "max_model_len": limits.max_model_len, "tokens": ids, "token_strs": strings}
     )

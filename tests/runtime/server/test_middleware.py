@@ -1,5 +1,8 @@
 import logging
 
+import aiohttp
+import yarl
+
 KEYS = ("secret-1", "secret-2")
 
 
@@ -48,6 +51,13 @@ async def test_probes_and_metrics_need_no_key_but_the_api_does(serve):
     assert (await served.post("/tokenize", {"prompt": "a"}))[0] == 401
     async with served.client.options("/v1/models") as response:
         assert response.status != 401
+
+
+async def test_an_escaped_path_needs_a_key_too(serve):
+    served = await serve(api_keys=KEYS)
+    url = yarl.URL(f"http://127.0.0.1:{served.client.port}/%76%31/models", encoded=True)
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        assert response.status == 401
 
 
 async def test_keys_guard_the_root_path_as_well(serve):
