@@ -20,7 +20,7 @@ def llm(tmp_path_factory: pytest.TempPathFactory) -> LLM:
         kv_cache_memory_bytes="32MiB",
         max_model_len=512,
         max_num_batched_tokens=256,
-        cache_dir=tmp_path_factory.mktemp("cache"),
+        cache_dir=tmp_path_factory.getbasetemp() / "octavo-cache",
     )
 
 

@@ -1,12 +1,12 @@
 """`octavo chat MODEL` or `octavo chat --url URL`: a conversation in the terminal, with the answers streamed.
 
-An empty line or Ctrl-D ends it, `/new` starts over, Ctrl-C stops an answer.
+Ctrl-D ends it, `/new` starts over, Ctrl-C stops an answer.
 """
 
 import argparse
 import sys
 from collections.abc import Callable, Generator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 from octavo_runtime.cli.flags import Parser, add_settings, settings_of
@@ -34,11 +34,14 @@ def run(arguments: Arguments) -> int:
     """Chat until the input ends; the exit status."""
     parsed = arguments.parsed
     answer = _from_server(parsed) if parsed.url else _from_engine(arguments)
+    with suppress(ImportError):
+        import readline  # noqa: F401 - gives input() its line editing
     beginning = [{"role": "system", "content": parsed.system}] if parsed.system else []
     messages = list(beginning)
-    while line := _read_line():
+    while (line := _read_line()) is not None:
         if line == "/new":
             messages = list(beginning)
+        if line in ("", "/new"):
             continue
         messages.append({"role": "user", "content": line})
         try:
@@ -78,11 +81,13 @@ def _from_server(parsed: argparse.Namespace) -> Answer:
     return answer
 
 
-def _read_line() -> str:
-    """The next line; empty at the end of input."""
-    sys.stdout.write("> ")
-    sys.stdout.flush()
-    return sys.stdin.readline().strip()
+def _read_line() -> str | None:
+    """The next line, edited with the arrow keys where the terminal can; None at the end of input."""
+    try:
+        return input("> ").strip()
+    except EOFError:
+        sys.stdout.write("\n")
+        return None
 
 
 def _write(pieces: Generator[str, None, None]) -> str:

@@ -59,8 +59,7 @@ class Tokenizer:
             raise StartError(StartCause.MODEL_CORRUPT, message) from error
         backend.no_truncation()
         backend.no_padding()
-        config = folder / "tokenizer_config.json"
-        return cls(backend, read_json(config) if config.is_file() else {})
+        return cls(backend, _read_config(folder))
 
     @property
     def special_tokens(self) -> dict[str, str]:
@@ -70,7 +69,7 @@ class Tokenizer:
 
     @property
     def chat_template(self) -> Any:
-        """`chat_template` of tokenizer_config.json: None, a string, or a list of named ones."""
+        """chat_template.jinja beside the tokenizer, or `chat_template` of its config: a string or a list of named."""
         return self._config.get("chat_template")
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
@@ -111,6 +110,13 @@ class Tokenizer:
 
     def _id_of(self, token: str | None) -> int | None:
         return None if token is None else self._backend.token_to_id(token)
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    """tokenizer_config.json, with the chat template that newer folders keep in a file of its own."""
+    config, template = folder / "tokenizer_config.json", folder / "chat_template.jinja"
+    content = read_json(config) if config.is_file() else {}
+    return content | ({"chat_template": template.read_text(encoding="utf-8")} if template.is_file() else {})
 
 
 def _token_string(value: Any) -> str | None:

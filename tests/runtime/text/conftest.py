@@ -1,5 +1,7 @@
 """The real SmolLM2 tokenizer (from the embedded model) and a fake one whose tokens are bytes."""
 
+from pathlib import Path
+
 import pytest
 
 from octavo_runtime.hub import ModelSource, resolve_model
@@ -27,5 +29,11 @@ def embedded() -> ModelSource:
 
 
 @pytest.fixture(scope="session")
-def tokenizer(embedded: ModelSource, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return Tokenizer.load(embedded, cache_dir=tmp_path_factory.mktemp("cache"))
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Shared, because a conversion takes seconds."""
+    return tmp_path_factory.getbasetemp() / "octavo-cache"
+
+
+@pytest.fixture(scope="session")
+def tokenizer(embedded: ModelSource, cache_dir: Path) -> Tokenizer:
+    return Tokenizer.load(embedded, cache_dir)
