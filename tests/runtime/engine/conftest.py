@@ -59,7 +59,7 @@ class EngineHarness:
         return {event.request_id: event for outputs in self.outputs for event in outputs.finished}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_engine() -> Callable[..., EngineHarness]:
     """`make_engine(num_blocks=64, num_host_blocks=0, prefix_caching=True, **SchedulerConfig fields)`; 4 tokens a block."""
 
