@@ -2,7 +2,6 @@ from math import inf
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
-
 from octavo_runtime.engine.beam import Beam, BeamSearch, Child
 from octavo_runtime.engine.messages import FinishReason
 from octavo_runtime.engine.simulation import SimulatedModel
@@ -10,7 +9,9 @@ from octavo_runtime.engine.simulation import SimulatedModel
 NOTHING: frozenset[int] = frozenset()
 
 
-def search(width: int = 2, length_penalty: float = 1.0, early: bool = False, terminators: set[int] | None = None) -> BeamSearch:
+def search(
+    width: int = 2, length_penalty: float = 1.0, early: bool = False, terminators: set[int] | None = None
+) -> BeamSearch:
     return BeamSearch(width, length_penalty, early, frozenset(terminators or ()))
 
 

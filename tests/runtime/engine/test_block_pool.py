@@ -1,5 +1,4 @@
 import pytest
-
 from octavo_runtime.engine.block_pool import BlockPool
 from octavo_runtime.engine.prefix_cache import PrefixCache
 
