@@ -5,7 +5,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-
 from octavo_runtime.engine.admission import make_group
 from octavo_runtime.engine.config import CacheConfig, SchedulerConfig
 from octavo_runtime.engine.llm_engine import LLMEngine
@@ -63,7 +62,9 @@ class EngineHarness:
 def make_engine() -> Callable[..., EngineHarness]:
     """`make_engine(num_blocks=64, num_host_blocks=0, prefix_caching=True, **SchedulerConfig fields)`; 4 tokens a block."""
 
-    def make(num_blocks: int = 64, num_host_blocks: int = 0, prefix_caching: bool = True, **scheduler: Any) -> EngineHarness:
+    def make(
+        num_blocks: int = 64, num_host_blocks: int = 0, prefix_caching: bool = True, **scheduler: Any
+    ) -> EngineHarness:
         return EngineHarness(scheduler, num_blocks, num_host_blocks, prefix_caching)
 
     return make
