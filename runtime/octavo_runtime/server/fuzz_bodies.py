@@ -169,7 +169,8 @@ def _cut(source: random.Random) -> FuzzBody:
 
 
 def _flipped(source: random.Random) -> FuzzBody:
-    path, body = _base(source)
+    """A completion: without its max_tokens it gets 16, where a chat would get the whole context."""
+    path, body = PATHS[0], {"prompt": source.choice(_TEXTS), "max_tokens": 2}
     data = bytearray(json.dumps(body).encode())
     for _ in range(source.randint(1, 4)):
         data[source.randrange(len(data))] = source.randrange(256)
