@@ -14,6 +14,7 @@ from octavo_runtime.cli.verb import Arguments
 from octavo_runtime.engine.sampling_params import SamplingParamsError
 from octavo_runtime.errors import OctavoError, StartCause, StartError
 
+_EPILOG = "Every setting is also an environment variable (OCTAVO_MAX_MODEL_LEN) and a key of the --config file."
 USAGE_STATUS, FAILURE_STATUS, INTERRUPTED_STATUS = 2, 1, 130
 
 
@@ -46,7 +47,8 @@ def run(arguments: Sequence[str]) -> int:
     verb = VERBS.get(arguments[0])
     if verb is None:
         return _fail(f"There is no verb {arguments[0]!r}; use one of {', '.join(VERBS)}.", USAGE_STATUS)
-    parser = Parser(prog=f"octavo {arguments[0]}", description=verb.help.capitalize() + ".", allow_abbrev=False)
+    description = verb.help.capitalize() + "."
+    parser = Parser(prog=f"octavo {arguments[0]}", description=description, epilog=_EPILOG, allow_abbrev=False)
     parser.usage = f"octavo {arguments[0]} MODEL [flags]"
     verb.add_arguments(parser)
     try:

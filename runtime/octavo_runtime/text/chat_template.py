@@ -124,17 +124,18 @@ def _plain_message(message: Message, index: int) -> dict[str, Any]:
         return {**message, "content": ""}
     if isinstance(content, str):
         return dict(message)
-    texts = []
-    for number, part in enumerate(content):
-        text = (
-            part if isinstance(part, str) else part.get("text") if part.get("type") in ("text", "input_text") else None
-        )
-        if not isinstance(text, str):
-            where = f"messages[{index}].content[{number}]"
-            kind = part.get("type") if isinstance(part, Mapping) else part
-            raise InvalidRequestError(f"{where} must be a text part, got type {str(kind)[:50]!r}.", where)
-        texts.append(text)
+    texts = [_text_of(part, f"messages[{index}].content[{number}]") for number, part in enumerate(content)]
     return {**message, "content": "\n".join(texts)}
+
+
+def _text_of(part: Any, where: str) -> str:
+    if isinstance(part, str):
+        return part
+    kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
+    text = part.get("text") if kind in ("text", "input_text") else None
+    if not isinstance(text, str):
+        raise InvalidRequestError(f"{where} must be a text part, got type {str(kind)[:50]!r}.", where)
+    return text
 
 
 def _left_open(text: str, messages: Sequence[Message]) -> str:

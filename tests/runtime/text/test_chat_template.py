@@ -39,9 +39,19 @@ def test_text_parts_are_joined_and_missing_content_is_empty() -> None:
     assert template().render(messages) == "[user] a\nb</s>\n[assistant] </s>\n[assistant] "
 
 
-def test_other_parts_are_refused_with_their_place() -> None:
-    messages = [USER, {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url"}]}]
-    with pytest.raises(InvalidRequestError, match="image_url") as caught:
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        ({"type": "image_url"}, "image_url"),
+        ({"type": "text", "text": 3}, "text"),
+        ({}, "None"),
+        (7, "int"),
+        (None, "None"),
+    ],
+)
+def test_other_parts_are_refused_with_their_place(part: object, kind: str) -> None:
+    messages = [USER, {"role": "user", "content": [{"type": "text", "text": "a"}, part]}]
+    with pytest.raises(InvalidRequestError, match=kind) as caught:
         template().render(messages)
     assert caught.value.param == "messages[1].content[1]"
 
