@@ -17,6 +17,7 @@ from octavo_runtime.server.interfaces import Engine, TextLayer
 from octavo_runtime.server.prompts import PromptEncoder
 from octavo_runtime.server.service import SERVICE, Service
 
+_FLUSH_SECONDS = 2.0  # after the drain: for handlers that still write to a slow client
 DRAIN = web.AppKey("drain", Drain)
 
 
@@ -75,6 +76,7 @@ def make_runner(app: web.Application, config: ServerConfig) -> web.AppRunner:
         access_log=None,  # middleware.py writes it
         keepalive_timeout=config.keep_alive,
         handle_signals=False,
+        shutdown_timeout=_FLUSH_SECONDS,
     )
 
 

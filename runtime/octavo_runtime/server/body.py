@@ -3,6 +3,7 @@
 Decoding is msgspec's; what it refuses is put into a short sentence here. The input is never echoed at length.
 """
 
+import asyncio
 import json
 import math
 import re
@@ -17,6 +18,7 @@ from octavo_runtime.errors import InvalidRequestError, PayloadTooLargeError, Uns
 T = TypeVar("T")
 
 _MAX_DIAGNOSED_BYTES = 1 << 20  # a larger broken body is refused without a search for its broken field
+_BODY_SECONDS = 60.0  # for the whole body; a client that stalls must not hold up a drain
 _MAX_SHOWN = 200  # characters of a sentence that may hold the client's own input
 _AT = re.compile(r"^(?P<what>.*?)(?: - at (?:`key` in )?`\$\.?(?P<path>.*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"missing required field `(?P<field>[^`]+)`")
@@ -33,12 +35,15 @@ _CODE = re.compile(r"`([a-z |]+)`")
 
 
 async def read_body(request: web.Request, decode: Callable[[bytes], T]) -> T:
-    """Read and decode the body. Raises UnsupportedMediaError, PayloadTooLargeError or InvalidRequestError."""
+    """Read and decode the body. Raises UnsupportedMediaError, PayloadTooLargeError, InvalidRequestError or 408."""
     content_type = request.content_type
     if content_type != "application/json" and not content_type.endswith("+json"):
         raise UnsupportedMediaError("The body must be JSON; send the header Content-Type: application/json.")
     try:
-        data = await request.read()
+        async with asyncio.timeout(_BODY_SECONDS):
+            data = await request.read()
+    except TimeoutError as error:
+        raise web.HTTPRequestTimeout from error
     except web.HTTPRequestEntityTooLarge as error:
         raise PayloadTooLargeError(
             f"The body is larger than the {request.app._client_max_size} bytes accepted here."

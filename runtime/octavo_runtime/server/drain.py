@@ -29,7 +29,7 @@ class Drain:
         self._admission.closed = True
 
     async def run(self, seconds: float) -> bool:
-        """Begin, wait up to `seconds` for the calls in flight, abort the others. True: nothing was aborted."""
+        """Begin, wait up to `seconds` for the calls in flight, abort the others. True: none was left."""
         self.begin()
         if await self._idle(seconds):
             return True
@@ -40,7 +40,7 @@ class Drain:
     async def _idle(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
         while self._admission.num_calls > 0:
-            if self._engine.dead is not None or time.monotonic() >= deadline:
-                return self._admission.num_calls == 0
+            if time.monotonic() >= deadline:
+                return False
             await asyncio.sleep(_POLL)
         return True

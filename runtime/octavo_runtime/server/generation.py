@@ -192,10 +192,11 @@ class Generation:
         self._timers[prompt].ended(reason, max(choice.num_tokens for choice in self._choices_of(prompt)))
 
     def _failure(self, event: RequestFinished, begun: bool) -> Exception:
+        """Every value was checked before, so what the engine refuses at the start is a size."""
         message = event.error or "The engine gave the request up."
         if self._engine.dead is not None:
             return EngineDeadError(message)
-        return GenerationFailedError(message) if begun else InvalidRequestError(message)
+        return GenerationFailedError(message) if begun else InvalidRequestError(message, "input_tokens")
 
     def _emit(self, delta: Delta, deltas: list[Delta]) -> None:
         """Send, or hold back until `stream_interval` tokens are there; the first token and the last go at once."""

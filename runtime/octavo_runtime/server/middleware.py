@@ -120,6 +120,7 @@ def _preflight(config: ServerConfig) -> Middleware:
 async def response_headers(request: web.Request, response: web.StreamResponse) -> None:
     """on_response_prepare: CORS and the request id, on streams as well."""
     config = request.app[SERVICE].config
+    response.headers[hdrs.SERVER] = "octavo"
     origin = request.headers.get(hdrs.ORIGIN)
     if origin is not None and ("*" in config.allowed_origins or origin in config.allowed_origins):
         everyone = "*" in config.allowed_origins and not config.allow_credentials

@@ -53,22 +53,23 @@ class PromptEncoder:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def encode(self, text: str, add_special_tokens: bool, limit: int | None) -> list[int]:
-        """`limit`: tokens that fit, None when the prompt will be truncated anyway."""
+    async def encode(self, text: str, add_special_tokens: bool, limit: int | None, size: int = 0) -> list[int]:
+        """`limit`: tokens that fit, None for a prompt that will be cut. `size`: characters of the whole call."""
         if limit is not None and len(text) > 4 * limit:
             await self._refuse_hopeless(text, limit)
-        return await self.run(len(text), lambda: self._text.tokenizer.encode(text, add_special_tokens))
+        return await self.run(max(size, len(text)), lambda: self._text.tokenizer.encode(text, add_special_tokens))
 
     async def completion_prompts(self, body: CompletionBody, limits: ModelLimits, max_prompts: int) -> list[Prompt]:
         """Prompts of a completion, in order."""
         prompts = _split_prompts(body.prompt, max_prompts)
         limit = limits.max_model_len if body.truncate_prompt_tokens is None else None
         add_special_tokens = body.add_special_tokens is not False
+        size = sum(len(prompt) for prompt in prompts if isinstance(prompt, str))
         encoded = []
         for index, prompt in enumerate(prompts):
             field = "prompt" if len(prompts) == 1 else f"prompt[{index}]"
             if isinstance(prompt, str):
-                ids = await self.encode(prompt, add_special_tokens, limit)
+                ids = await self.encode(prompt, add_special_tokens, limit, size)
             else:
                 check_token_ids(prompt, limits.vocab_size, field)
                 ids = prompt

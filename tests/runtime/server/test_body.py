@@ -1,4 +1,7 @@
+import asyncio
+
 import pytest
+from octavo_runtime.server import body
 
 COMPLETIONS = "/v1/completions"
 BROKEN = [
@@ -46,6 +49,19 @@ async def test_other_content_types_get_415(serve, content_type):
     async with served.client.post(COMPLETIONS, data=b"{}", headers={"Content-Type": content_type}) as response:
         assert response.status == 415
         assert "application/json" in (await response.json())["error"]["message"]
+
+
+async def test_stalled_body_gets_408(serve, monkeypatch):
+    monkeypatch.setattr(body, "_BODY_SECONDS", 0.05)
+    served = await serve()
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.client.port)
+    writer.write(
+        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    )
+    head = await asyncio.wait_for(reader.readline(), 2)
+    assert b" 408 " in head
+    writer.close()
+    await writer.wait_closed()
 
 
 async def test_body_over_the_limit_gets_413(serve):

@@ -44,5 +44,5 @@ async def test_dead_engine_does_not_hold_the_drain(serve):
     call = asyncio.create_task(served.post("/v1/completions", {"prompt": "a"}))
     await asyncio.sleep(0.05)
     served.engine.die()
-    assert await asyncio.wait_for(served.drain.run(5), 1) in (True, False)
+    assert await asyncio.wait_for(served.drain.run(5), 1)
     assert (await call)[0] == 500
