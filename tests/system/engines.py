@@ -8,7 +8,7 @@ from octavo_kernels.backend_name import BackendName
 
 from octavo_runtime.engine.config import CacheConfig, SchedulerConfig
 from octavo_runtime.engine.llm_engine import LLMEngine
-from octavo_runtime.engine.messages import AddRequest, FinishReason, TokenLogprobs
+from octavo_runtime.engine.messages import AddRequest, FinishReason, SchedulerStats, TokenLogprobs
 from octavo_runtime.engine.sampling_params import SamplingParams
 from octavo_runtime.hub import embedded_model_path
 from octavo_runtime.model.dtype import ModelDtype
@@ -29,6 +29,14 @@ class Answer:
     num_finished: int = 0
 
 
+@dataclass(frozen=True)
+class Run:
+    """Answers in the order of the requests, and the state after the last step."""
+
+    answers: list[Answer]
+    stats: SchedulerStats
+
+
 def start_worker(block_size: int, backend: BackendName = BackendName.AUTO) -> tuple[Worker, WorkerReady]:
     worker = Worker(
         WorkerSettings(
@@ -47,14 +55,16 @@ def make_engine(worker: Worker, scheduler: SchedulerConfig, cache: CacheConfig) 
     return LLMEngine(scheduler, cache, worker, time.monotonic)
 
 
-def run(engine: LLMEngine, requests: Sequence[tuple[list[int], SamplingParams]], priorities: Sequence[int] = ()) -> list[Answer]:
-    """Everything at once; answers in the order of the requests."""
+def run(engine: LLMEngine, requests: Sequence[tuple[list[int], SamplingParams]], priorities: Sequence[int] = ()) -> Run:
+    """Everything at once."""
+    stats = SchedulerStats()
     answers = [Answer() for _ in requests]
     for index, (prompt, params) in enumerate(requests):
         priority = priorities[index] if priorities else 0
         engine.add_request(AddRequest(request_id=str(index), prompt_token_ids=prompt, params=params, priority=priority))
     while engine.has_unfinished_requests():
         outputs = engine.step()
+        stats = outputs.stats
         for output in outputs.sequences:
             answer = answers[int(output.request_id)]
             answer.tokens.setdefault(output.index, []).extend(output.token_ids)
@@ -62,4 +72,4 @@ def run(engine: LLMEngine, requests: Sequence[tuple[list[int], SamplingParams]],
         for finished in outputs.finished:
             answers[int(finished.request_id)].reason = finished.reason
             answers[int(finished.request_id)].num_finished += 1
-    return answers
+    return Run(answers, stats)

@@ -90,7 +90,7 @@ def check(worker, expected: list[Expected], scheduler: SchedulerConfig, prefix_c
     engine = engines.make_engine(running, scheduler, cache)
     params = SamplingParams(temperature=0, max_tokens=NUM_TOKENS, logprobs=0, ignore_eos=True)
     for _ in range(2 if prefix_caching else 1):  # the second round finds its prompts in the cache
-        answers = engines.run(engine, [(e.prompt, params) for e in expected])
+        answers = engines.run(engine, [(e.prompt, params) for e in expected]).answers
         for answer, want in zip(answers, expected, strict=True):
             assert answer.tokens == {0: want.tokens}
             got = torch.tensor([entry.logprob for entry in answer.logprobs])
