@@ -15,6 +15,7 @@ from octavo_kernels.cpu.packed_linear import NativeLinear
 from octavo_kernels.ops import AttentionShape, CacheShape, Ops, PackedLinear
 
 CACHE_LINE = 16  # float32 elements
+ALIASED = 1024  # rows this far apart (4 KiB), or a multiple, compete for the same few lines of a first-level cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class ProgramBuilder:
 
     def _new(self, rows: Rows, width: int) -> SymbolicValue:
         here = len(self.calls)
-        self.buffers.append(Buffer(rows, -(-width // CACHE_LINE) * CACHE_LINE, here, here))
+        self.buffers.append(Buffer(rows, row_stride(width), here, here))
         return SymbolicValue(len(self.buffers) - 1, width)
 
     def _like(self, x: SymbolicValue, width: int) -> SymbolicValue:
@@ -195,6 +196,12 @@ class ProgramBuilder:
     def _check_qkv(self, qkv: SymbolicValue, shape: AttentionShape) -> None:
         if qkv.width != (shape.num_heads + 2 * shape.num_kv_heads) * shape.head_dim:
             raise ValueError(f"qkv has width {qkv.width}, not (heads + 2 kv_heads) * head_dim")
+
+
+def row_stride(width: int) -> int:
+    """Distance of rows of `width` elements: whole cache lines, and rows read together lie in different ones."""
+    stride = -(-width // CACHE_LINE) * CACHE_LINE
+    return stride + CACHE_LINE if stride % ALIASED == 0 else stride
 
 
 def record(forward: Callable[[Ops[Any]], Any], cache: CacheShape, vocab_size: int) -> Recording:

@@ -1,8 +1,9 @@
 // y = x @ weight^T + bias with float32 multiply-adds, for float32 weights and for bfloat16 weights widened on the way.
 //
-// A task is (panel of 32 output features, run of rows). Its tile of up to kRows rows stays in registers while k runs from
-// start to end, one multiply-add chain an output element. Few rows: the weight streams past once, widened in registers.
-// Many rows: 512 k of the panel are widened once into the thread's scratch (64 KiB, within L2) and serve every row.
+// A tile of up to kRows rows x kColumns output features stays in registers while k goes by in order: one chain of
+// multiply-adds an output element, whatever the number of rows. bfloat16 is widened in registers in every tile, a shift
+// and a mask for 24 multiply-adds: widening once into a scratch was measured 10 % slower, since float32 doubles what the
+// caches must deliver (81 % against 72 % of the peak of one Ice Lake core at 128 rows of 576 x 576).
 #include "linear_tasks.h"
 #include "pack.h"
 #include "vec.h"
@@ -17,8 +18,6 @@ constexpr int kRows = 6;  // 6 x 2 accumulators, 2 weight vectors, 1 of x: 15 of
 #endif
 constexpr int kVectors = 2;                  // vectors of a tile
 constexpr int kColumns = kVectors * kLanes;  // output features of a tile: a panel, or half of one
-constexpr int32_t kDepth = 512;              // k widened at a time
-constexpr int32_t kWidenFrom = 3 * kRows;    // rows from which widening once beats widening in every tile
 constexpr int64_t kPrefetch = 2048;          // bytes ahead of the weight stream
 
 struct Tile {
@@ -27,9 +26,8 @@ struct Tile {
   float* y;
   int64_t y_stride;
   int32_t k;
-  int32_t columns;    // of kColumns that exist in y
-  bool add_to_y;      // continue the sums of an earlier stretch of k
-  const float* bias;  // added at the end; null = not now
+  int32_t columns;  // that exist in y, at most kColumns of them are this tile's
+  const float* bias;  // of the first column; null = none
 };
 
 
@@ -44,24 +42,38 @@ OCTAVO_INLINE void store_columns(float* p, Vec v, int32_t columns) {
   }
 }
 
+// Byte offsets of a tile's rows of x, so that every row is one address of the form base + offset * scale: without them
+// the compiler adds its way from row to row on the ports that multiply.
+struct RowOffsets {
+  int64_t one, three, five, seven, nine, eleven;
+
+  inline __attribute__((always_inline)) explicit RowOffsets(int64_t stride)
+      : one(stride * 4), three(one * 3), five(one * 5), seven(one * 7), nine(one * 9), eleven(one * 11) {
+    __asm__("" : "+r"(one), "+r"(three), "+r"(five), "+r"(seven), "+r"(nine), "+r"(eleven));
+  }
+
+  inline __attribute__((always_inline)) int64_t row(int r) const {
+    const int64_t odd[12] = {0, one, one * 2, three, one * 4, five, three * 2, seven, one * 8, nine, five * 2, eleven};
+    return odd[r];
+  }
+};
+
 template <int R>
-OCTAVO_INLINE void multiply_add(Vec (&sums)[R][kVectors], const Vec (&w)[kVectors], const float* x, int64_t x_stride) {
+OCTAVO_INLINE void multiply_add(Vec (&sums)[R][kVectors], const Vec (&w)[kVectors], const float* x, const RowOffsets& offsets) {
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
-    const Vec value = broadcast(x[r * x_stride]);
+    const Vec value = broadcast(*reinterpret_cast<const float*>(reinterpret_cast<const char*>(x) + offsets.row(r)));
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(value, w[v], sums[r][v]);
   }
 }
 
 template <int R>
-OCTAVO_INLINE void begin(Vec (&sums)[R][kVectors], const Tile& tile) {
+OCTAVO_INLINE void clear(Vec (&sums)[R][kVectors]) {
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      sums[r][v] = tile.add_to_y ? load_columns(tile.y + r * tile.y_stride + v * kLanes, tile.columns - v * kLanes) : zero();
-    }
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
   }
 }
 
@@ -83,12 +95,14 @@ template <int R>
 void tile_f32(const Tile& tile, const void* weight) {
   const auto* w = static_cast<const float*>(weight);
   Vec sums[R][kVectors];
-  begin<R>(sums, tile);
+  clear<R>(sums);
   const float* x = tile.x;
+  const RowOffsets offsets(tile.x_stride);
   for (int32_t k = 0; k < tile.k; ++k, w += kPanel) {
     const Vec wide[kVectors] = {load(w), load(w + kLanes)};
-    if (R <= 4) _mm_prefetch(reinterpret_cast<const char*>(w) + kPrefetch, _MM_HINT_T0);
-    multiply_add<R>(sums, wide, x + k, tile.x_stride);
+    _mm_prefetch(reinterpret_cast<const char*>(w) + kPrefetch, _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(w) + kPrefetch + 64, _MM_HINT_T0);
+    multiply_add<R>(sums, wide, x + k, offsets);
   }
   finish<R>(sums, tile);
 }
@@ -97,17 +111,18 @@ template <int R>
 void tile_bf16(const Tile& tile, const void* weight) {
   const auto* w = static_cast<const uint16_t*>(weight);
   Vec sums[R][kVectors];
-  begin<R>(sums, tile);
+  clear<R>(sums);
   const float* x = tile.x;
+  const RowOffsets offsets(tile.x_stride);
   for (int32_t k = 0; k < tile.k; k += 2, w += 2 * kPanel) {
     const PairBits pairs[kVectors] = {load_pairs(w), load_pairs(w + 2 * kLanes)};
     _mm_prefetch(reinterpret_cast<const char*>(w) + kPrefetch, _MM_HINT_T0);
     _mm_prefetch(reinterpret_cast<const char*>(w) + kPrefetch + 64, _MM_HINT_T0);
     const Vec first[kVectors] = {first_of_pairs(pairs[0]), first_of_pairs(pairs[1])};
-    multiply_add<R>(sums, first, x + k, tile.x_stride);
+    multiply_add<R>(sums, first, x + k, offsets);
     if (k + 1 == tile.k) break;
     const Vec second[kVectors] = {second_of_pairs(pairs[0]), second_of_pairs(pairs[1])};
-    multiply_add<R>(sums, second, x + k + 1, tile.x_stride);
+    multiply_add<R>(sums, second, x + k + 1, offsets);
   }
   finish<R>(sums, tile);
 }
@@ -127,61 +142,27 @@ constexpr TileFunction kTilesBf16[kRows] = {tile_bf16<1>, tile_bf16<2>, tile_bf1
                                             tile_bf16<4>, tile_bf16<5>, tile_bf16<6>};
 #endif
 
-// Rows in tiles of nearly equal height, for every tile of columns in the panel. `step` is the weight's distance in bytes from
-// one tile of columns to the next.
-void run_tiles(const TileFunction* tiles, Tile tile, int32_t rows, int32_t columns, const std::byte* weight, int64_t step) {
-  const int32_t count = (rows + kRows - 1) / kRows;
-  for (int32_t column = 0; column < columns; column += kColumns, weight += step) {
-    Tile part = tile;
-    part.y += column;
-    part.columns = columns - column;
-    if (part.bias != nullptr) part.bias += column;
-    for (int32_t i = 0; i < count; ++i) {
-      const int32_t start = static_cast<int64_t>(rows) * i / count, stop = static_cast<int64_t>(rows) * (i + 1) / count;
-      Tile block = part;
-      block.x += start * tile.x_stride;
-      block.y += start * tile.y_stride;
-      tiles[stop - start - 1](block, weight);
+// A run of panels against a stretch of rows, in tiles of nearly equal height. A panel goes past all rows before the next
+// one does: from the second tile on it comes from a cache.
+template <Dtype dtype>
+void run_task(const LinearArgs& args, const LinearTask& task) {
+  constexpr bool narrow = dtype == Dtype::kBFloat16;
+  const TileFunction* tiles = narrow ? kTilesBf16 : kTilesF32;
+  const int64_t rows = task.end_row - task.first_row, count = (rows + kRows - 1) / kRows;
+  for (int32_t column = task.first_panel * kPanel; column < task.end_panel * kPanel && column < args.n; column += kColumns) {
+    const std::byte* weight = static_cast<const std::byte*>(args.weight) + column / kPanel * panel_bytes(args.k, dtype) +
+                              column % kPanel * 4;  // a pair of bfloat16 is as wide as a float32
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t start = task.first_row + rows * i / count, stop = task.first_row + rows * (i + 1) / count;
+      const Tile tile = {args.x + start * args.x_stride,
+                         args.x_stride,
+                         args.y + start * args.y_stride + column,
+                         args.y_stride,
+                         args.k,
+                         args.n - column,
+                         args.bias != nullptr ? args.bias + column : nullptr};
+      tiles[stop - start - 1](tile, weight);
     }
-  }
-}
-
-// depth k of a packed bfloat16 panel -> float32 [depth, 32].
-void widen(const uint16_t* packed, int32_t depth, float* wide) {
-  for (int32_t k = 0; k < depth; k += 2, packed += 2 * kPanel) {
-    for (int32_t lane = 0; lane < kPanel; lane += kLanes) {
-      const PairBits pairs = load_pairs(packed + 2 * lane);
-      store(wide + k * kPanel + lane, first_of_pairs(pairs));
-      store(wide + (k + 1) * kPanel + lane, second_of_pairs(pairs));
-    }
-  }
-}
-
-struct Task {
-  Tile tile;
-  int32_t rows;
-  int32_t columns;
-  const std::byte* panel;
-};
-
-void run_f32(const Task& task, const ThreadContext&) {
-  run_tiles(kTilesF32, task.tile, task.rows, task.columns, task.panel, kColumns * sizeof(float));
-}
-
-void run_bf16(const Task& task, const ThreadContext& context) {
-  if (task.rows < kWidenFrom) {
-    run_tiles(kTilesBf16, task.tile, task.rows, task.columns, task.panel, kColumns * 2 * sizeof(uint16_t));
-    return;
-  }
-  auto* wide = reinterpret_cast<float*>(context.scratch);
-  for (int32_t start = 0; start < task.tile.k; start += kDepth) {
-    Tile part = task.tile;
-    part.k = task.tile.k - start < kDepth ? task.tile.k - start : kDepth;
-    part.x += start;
-    part.add_to_y = start > 0;
-    if (start + part.k < task.tile.k) part.bias = nullptr;
-    widen(reinterpret_cast<const uint16_t*>(task.panel) + static_cast<int64_t>(start) * kPanel, part.k, wide);
-    run_tiles(kTilesF32, part, task.rows, task.columns, reinterpret_cast<std::byte*>(wide), kColumns * sizeof(float));
   }
 }
 
@@ -189,24 +170,7 @@ template <Dtype dtype>
 void linear(const LinearArgs& args, const ThreadContext& context) {
   const LinearTasks tasks(args, context.num_threads, kRows);
   for (int32_t chunk = context.claim(); chunk < tasks.count(); chunk = context.claim()) {
-    const LinearTask part = tasks.task(chunk);
-    for (int32_t panel = part.first_panel; panel < part.end_panel; ++panel) {
-      const int32_t column = panel * kPanel;
-      Tile tile = {};
-      tile.x = args.x + part.first_row * args.x_stride;
-      tile.x_stride = args.x_stride;
-      tile.y = args.y + part.first_row * args.y_stride + column;
-      tile.y_stride = args.y_stride;
-      tile.k = args.k;
-      tile.bias = args.bias != nullptr ? args.bias + column : nullptr;
-      const Task task = {tile, part.end_row - part.first_row, args.n - column < kPanel ? args.n - column : kPanel,
-                         static_cast<const std::byte*>(args.weight) + panel * panel_bytes(args.k, dtype)};
-      if (dtype == Dtype::kBFloat16) {
-        run_bf16(task, context);
-      } else {
-        run_f32(task, context);
-      }
-    }
+    run_task<dtype>(args, tasks.task(chunk));
   }
 }
 

@@ -20,8 +20,8 @@ class LinearTasks {
     const int32_t wanted = 8 * num_threads;
     const int32_t share = panels_ / wanted;
     run_ = args.rows > tile_rows || share < 1 ? 1 : share < 8 ? share : 8;
-    while (panels_ * row_parts_ < wanted && args.rows / (row_parts_ + 1) >= 4 * tile_rows) ++row_parts_;
     column_parts_ = (panels_ + run_ - 1) / run_;
+    while (column_parts_ * row_parts_ < wanted && args.rows / (row_parts_ + 1) >= 4 * tile_rows) ++row_parts_;
   }
 
   int32_t count() const { return rows_ > 0 ? column_parts_ * row_parts_ : 0; }
