@@ -1,8 +1,8 @@
 """`StepPlan` and `StepResult`: the contract between the engine and the worker that runs the model.
 
-A plan says which tokens of which sequences are computed, where their K and V go, which blocks are moved first, and what
-is drawn from the logits. All frozen; made by the scheduler, consumed by `Executor.execute`. msgspec structs, because a step
-makes two per row and a frozen dataclass costs 2 us where a struct costs 0.1.
+A plan says which tokens of which sequences are computed, where their K and V go, which blocks are moved first, and
+what is drawn from the logits. All frozen; made by the scheduler, consumed by `Executor.execute`. msgspec structs,
+because a step makes two per row and a frozen dataclass costs 2 us where a struct costs 0.1.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,10 @@ class RowSampling(msgspec.Struct, frozen=True, gc=False):
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """One sequence's share of a step: compute `token_ids`, the tokens at positions `start` and up."""
+    """One sequence's share of a step: compute `token_ids`, the tokens at positions `start` and up.
+
+    `prompt_targets` has one entry less than `token_ids` where these end with the prompt's last token.
+    """
 
     sequence_id: int  # unique in the engine, stable over the sequence's life
     token_ids: Sequence[int]
@@ -39,7 +42,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     block_table: Sequence[int]  # physical blocks that cover positions 0 ... start + len(token_ids) - 1
     sampling: RowSampling | None = None  # None: a prompt chunk that is not the last
     prompt_targets: Sequence[int] | None = (
-        None  # the next token of every computed position, when prompt log-probabilities are wanted
+        None  # log-probabilities wanted: the prompt token after each computed position
     )
     num_prompt_logprobs: int = 0
 
@@ -61,7 +64,8 @@ class RowResult(msgspec.Struct, frozen=True, gc=False):
     """What a row gave, in the plan's order of rows.
 
     `token_ids`: one per uniform. `logprobs`: one per drawn token when asked for. For beams `token_ids` is empty and
-    `candidates` holds (token id, logprob of the raw distribution), likeliest first. `prompt_logprobs`: one per prompt target.
+    `candidates` holds (token id, logprob of the raw distribution), likeliest first. `prompt_logprobs`: one per prompt
+    target.
     """
 
     token_ids: tuple[int, ...] = ()
