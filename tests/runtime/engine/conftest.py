@@ -60,7 +60,7 @@ class EngineHarness:
 
 @pytest.fixture(scope="session")
 def make_engine() -> Callable[..., EngineHarness]:
-    """`make_engine(num_blocks=64, num_host_blocks=0, prefix_caching=True, **SchedulerConfig fields)`; 4 tokens a block."""
+    """`make_engine(num_blocks=64, num_host_blocks=0, prefix_caching=True, **SchedulerConfig fields)`."""
 
     def make(
         num_blocks: int = 64, num_host_blocks: int = 0, prefix_caching: bool = True, **scheduler: Any
