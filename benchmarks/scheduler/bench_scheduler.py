@@ -2,8 +2,9 @@
 
     python benchmarks/scheduler/bench_scheduler.py
 
-The executor draws nothing, so a step is scheduling, making the plan, committing 256 tokens and making the outputs. Times are
-CPU time of the thread, so that other work on the machine does not count. Writes `benchmarks/results/scheduler.{json,md}`.
+The executor draws nothing, so a step is scheduling, making the plan, committing 256 tokens and making the outputs.
+Times are CPU time of the thread, so that other work on the machine does not count. Writes
+`benchmarks/results/scheduler.{json,md}`.
 """
 
 import argparse

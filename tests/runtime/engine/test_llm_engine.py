@@ -272,7 +272,7 @@ def test_a_reset_cache_gives_no_hits(make_engine: MakeEngine) -> None:
 def test_the_executors_exception_leaves_the_step() -> None:
     class Broken:
         def execute(self, plan: StepPlan) -> StepResult:
-            raise RuntimeError("device lost")
+            raise RuntimeError(f"device lost at {plan.num_tokens} tokens")
 
     engine = LLMEngine(SchedulerConfig(), CacheConfig(4, 64), Broken(), count().__next__)
     engine.add_request(AddRequest(request_id="a", prompt_token_ids=[1], params=SamplingParams(max_tokens=2)))
