@@ -66,7 +66,7 @@ class _Replica:
         source = resolve_model(model.model, model.revision, model.download_dir)
         ssl_context = make_ssl_context(settings)
         api_keys = settings.api_keys()
-        process = EngineProcess.start(settings.to_json(), engine_environment(settings))
+        process = EngineProcess.start(settings.with_model(source.path).to_json(), engine_environment(settings))
         try:
             engine = await AsyncLLMEngine.connect(process.channel, process.heartbeat)
             self._catch_signals()

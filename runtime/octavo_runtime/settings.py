@@ -62,6 +62,11 @@ class Settings(BaseModel):
         """What `to_json` wrote."""
         return cls.model_validate_json(text)
 
+    def with_model(self, path: Path) -> "Settings":
+        """The same with the model's place on this machine instead of its name: nothing is looked up twice."""
+        model = self.model.model_copy(update={"model": str(path), "revision": None})
+        return self.model_copy(update={"model": model})
+
     def scheduler_config(self, max_model_len: int) -> SchedulerConfig:
         """`max_model_len` in tokens, as the worker settled it."""
         chosen = self.scheduler
