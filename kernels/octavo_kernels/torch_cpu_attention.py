@@ -41,7 +41,11 @@ def _groups(rows: list[int], contexts: list[int], cache: KVCache) -> list[list[i
     groups: list[list[int]] = []
     longest = 0
     for row in sorted(rows, key=contexts.__getitem__, reverse=True):
-        if not groups or (len(groups[-1]) + 1) * longest * token_bytes > MAX_GATHER_BYTES or 2 * contexts[row] < longest:
+        if (
+            not groups
+            or (len(groups[-1]) + 1) * longest * token_bytes > MAX_GATHER_BYTES
+            or 2 * contexts[row] < longest
+        ):
             groups.append([])
             longest = contexts[row]
         groups[-1].append(row)
@@ -49,7 +53,12 @@ def _groups(rows: list[int], contexts: list[int], cache: KVCache) -> list[list[i
 
 
 def _attend_decodes(
-    queries: torch.Tensor, tables: torch.Tensor, contexts: torch.Tensor, layer: int, shape: AttentionShape, cache: KVCache
+    queries: torch.Tensor,
+    tables: torch.Tensor,
+    contexts: torch.Tensor,
+    layer: int,
+    shape: AttentionShape,
+    cache: KVCache,
 ) -> torch.Tensor:
     """queries [R, heads * D], tables [R, blocks], contexts [R] -> [R, heads * D]."""
     num_rows, num_blocks = tables.shape

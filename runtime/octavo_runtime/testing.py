@@ -57,7 +57,8 @@ def build_tiny_model(architecture: Architecture, seed: int = 0, **overrides: Any
     fields = {**TINY_SHAPE, **TINY_CONFIGS[architecture], **overrides}
     config = AutoConfig.for_model(**fields)
     torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
+    build: Any = AutoModelForCausalLM.from_config
+    model = build(config, dtype=torch.float32, attn_implementation="eager").eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:  # norms and biases start at 1 and 0, which would hide mistakes
@@ -135,7 +136,12 @@ class PagedModel:
     """A checkpoint on a small paged cache; sequences are fed piece by piece and get the logits of every position."""
 
     def __init__(
-        self, path: Path, backend: Backend, dtype: torch.dtype = torch.float32, block_size: int = 16, num_blocks: int = 64
+        self,
+        path: Path,
+        backend: Backend,
+        dtype: torch.dtype = torch.float32,
+        block_size: int = 16,
+        num_blocks: int = 64,
     ) -> None:
         checkpoint = open_checkpoint(path)
         config = checkpoint.config

@@ -38,7 +38,9 @@ def make_batch() -> Callable[[Rows, int], tuple[Batch, int]]:
 def make_cache() -> Callable[..., KVCache]:
     """A cache of random K and V, NaN nowhere; `fill` overrides the values."""
 
-    def make(shape: AttentionShape, num_blocks: int, block_size: int, dtype: torch.dtype, fill: float | None = None) -> KVCache:
+    def make(
+        shape: AttentionShape, num_blocks: int, block_size: int, dtype: torch.dtype, fill: float | None = None
+    ) -> KVCache:
         cache_shape = CacheShape(2, num_blocks, block_size, shape.num_kv_heads, shape.head_dim, dtype)
         dims = (2, num_blocks, shape.num_kv_heads)
         generator = torch.Generator().manual_seed(1)

@@ -65,7 +65,11 @@ def test_every_backend_draws_the_tokens_of_the_reference(sample: Sample, filters
 
 def assert_on_border(logits: torch.Tensor, uniform: float, tokens: tuple[int, int], filters: dict[str, float]) -> None:
     probabilities = filtered_probabilities(
-        logits, filters.get("temperature", 1.0), int(filters.get("top_k", 0)), filters.get("top_p", 1.0), filters.get("min_p", 0.0)
+        logits,
+        filters.get("temperature", 1.0),
+        int(filters.get("top_k", 0)),
+        filters.get("top_p", 1.0),
+        filters.get("min_p", 0.0),
     )
     cumulative = probabilities.cumsum(-1)
     assert float((cumulative[min(tokens)] - uniform).abs()) < 1e-5

@@ -32,7 +32,9 @@ def test_sharded_files_hold_the_same_tensors(tmp_path: Path) -> None:
 
 def test_progress_reaches_all_bytes(folder: Path) -> None:
     seen: list[tuple[int, int]] = []
-    load_model(open_checkpoint(folder), ReferenceBackend(), torch.bfloat16, 64, lambda done, total: seen.append((done, total)))
+    load_model(
+        open_checkpoint(folder), ReferenceBackend(), torch.bfloat16, 64, lambda done, total: seen.append((done, total))
+    )
     assert seen == sorted(seen)
     assert seen[-1][0] == seen[-1][1] == (folder / "model.safetensors").stat().st_size - header_bytes(folder)
 

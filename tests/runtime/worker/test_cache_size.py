@@ -11,7 +11,8 @@ from octavo_runtime.worker.config import AUTO_MODEL_LEN, WorkerSettings
 
 GIB = 1 << 30
 CONFIG = ModelConfig(
-    Architecture.LLAMA, 32000, 2048, 8192, 16, 32, 8, 64, 1e-5, 131072, RopeConfig(), True, False, False, False, False, (None,) * 16
+    Architecture.LLAMA, 32000, 2048, 8192, 16, 32, 8, 64, 1e-5, 131072, RopeConfig(),
+    True, False, False, False, False, (None,) * 16,
 )  # fmt: skip
 PLAN = plan_memory(CONFIG, ModelDtype.BFLOAT16, block_size=16)
 SETTINGS = WorkerSettings(Path("model"))
@@ -58,7 +59,7 @@ def test_a_context_beyond_the_model_is_refused() -> None:
 def test_a_given_cache_size_is_taken_or_refused_with_what_is_free() -> None:
     given = size(10 * GIB, kv_cache_memory_bytes=GIB, max_model_len=1000, swap_bytes=GIB)
     assert given.num_blocks == given.num_host_blocks == GIB // PLAN.block_bytes
-    with pytest.raises(StartError, match="--kv-cache-memory-bytes asks for 50.00 GiB"):
+    with pytest.raises(StartError, match=r"--kv-cache-memory-bytes asks for 50\.00 GiB"):
         size(10 * GIB, kv_cache_memory_bytes=50 * GIB)
 
 

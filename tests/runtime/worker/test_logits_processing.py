@@ -11,7 +11,11 @@ BANNED = float("-inf")
 
 
 def process(
-    logits: Sequence[float], prompt: Sequence[int] = (), output: Sequence[int] = (), banned: tuple[int, ...] = (), **params: Any
+    logits: Sequence[float],
+    prompt: Sequence[int] = (),
+    output: Sequence[int] = (),
+    banned: tuple[int, ...] = (),
+    **params: Any,
 ) -> list[float]:
     values = torch.tensor(logits, dtype=torch.float32)
     sampling = RowSampling(SamplingParams(**params), (0.5,), prompt, output, banned)

@@ -34,6 +34,10 @@ def settings(model: tuple[Path, torch.nn.Module]) -> WorkerSettings:
     )
 
 
+def ignore(progress: LoadProgress) -> None:
+    """Nobody watches."""
+
+
 def greedy_row(sequence: int, tokens: list[int], start: int, table: list[int]) -> Row:
     return Row(sequence, tokens, start, table, RowSampling(GREEDY, (0.0,), tokens, []))
 
@@ -49,7 +53,7 @@ def expected_tokens(reference: torch.nn.Module, prompt: list[int], count: int) -
 def test_start_reports_progress_sizes_and_timings(settings: WorkerSettings) -> None:
     seen: list[LoadProgress] = []
     ready = Worker(settings).start(seen.append)
-    assert [phase for phase in dict.fromkeys(progress.phase for progress in seen)] == ["weights", "cache", "warm-up"]
+    assert list(dict.fromkeys(progress.phase for progress in seen)) == ["weights", "cache", "warm-up"]
     weights = [progress for progress in seen if progress.phase == "weights"]
     assert weights[-1].done_bytes == weights[-1].total_bytes > 0
     assert (ready.num_blocks, ready.block_size, ready.max_model_len) == (40, 8, 256)
@@ -60,34 +64,32 @@ def test_start_reports_progress_sizes_and_timings(settings: WorkerSettings) -> N
 
 def test_greedy_tokens_survive_swap_and_copy(settings: WorkerSettings, model: tuple[Path, torch.nn.Module]) -> None:
     worker = Worker(settings)
-    worker.start(lambda progress: None)
+    worker.start(ignore)
     prompt = list(range(20, 31))
     expected = expected_tokens(model[1], prompt, 4)
     first = worker.execute(StepPlan((greedy_row(1, prompt, 0, [3, 9]),))).rows[0].token_ids[0]
-    second = worker.execute(
-        StepPlan((greedy_row(1, [first], 11, [3, 12]),), copy=((9, 12),))
-    ).rows[0].token_ids[0]
+    second = worker.execute(StepPlan((greedy_row(1, [first], 11, [3, 12]),), copy=((9, 12),))).rows[0].token_ids[0]
     worker.execute(StepPlan((), swap_out=((3, 0), (12, 1))))
     worker.execute(StepPlan((greedy_row(2, list(range(16)), 0, [3, 12]),)))
-    third = worker.execute(
-        StepPlan((greedy_row(1, [second], 12, [30, 31]),), swap_in=((0, 30), (1, 31)))
-    ).rows[0].token_ids[0]
+    third = (
+        worker.execute(StepPlan((greedy_row(1, [second], 12, [30, 31]),), swap_in=((0, 30), (1, 31))))
+        .rows[0]
+        .token_ids[0]
+    )
     fourth = worker.execute(StepPlan((greedy_row(1, [third], 13, [30, 31]),))).rows[0].token_ids[0]
     assert [first, second, third, fourth] == expected
 
 
 def test_a_chunk_that_samples_nothing_gives_an_empty_result(settings: WorkerSettings) -> None:
     worker = Worker(settings)
-    worker.start(lambda progress: None)
+    worker.start(ignore)
     result = worker.execute(StepPlan((Row(1, [5, 6, 7], 0, [2]),)))
     assert [row.token_ids for row in result.rows] == [()]
 
 
-def test_prompt_logprobs_equal_the_full_forward(
-    settings: WorkerSettings, model: tuple[Path, torch.nn.Module]
-) -> None:
+def test_prompt_logprobs_equal_the_full_forward(settings: WorkerSettings, model: tuple[Path, torch.nn.Module]) -> None:
     worker = Worker(settings)
-    worker.start(lambda progress: None)
+    worker.start(ignore)
     prompt = list(range(40, 60))
     row = Row(1, prompt, 0, [1, 2, 3], RowSampling(GREEDY, (0.0,), prompt, []), prompt[1:], num_prompt_logprobs=3)
     (result,) = worker.execute(StepPlan((row,))).rows
@@ -101,7 +103,7 @@ def test_prompt_logprobs_equal_the_full_forward(
 
 def test_an_unknown_device_is_an_invalid_setting(settings: WorkerSettings) -> None:
     with pytest.raises(StartError, match="use the device cpu") as caught:
-        Worker(replace(settings, device="cuda")).start(lambda progress: None)
+        Worker(replace(settings, device="cuda")).start(ignore)
     assert caught.value.cause is StartCause.INVALID_SETTINGS
 
 
