@@ -4,8 +4,8 @@ Chat and completions, streaming or not, read the same deltas, so that a stream's
 Closing the deltas early (client gone, error) aborts what still runs.
 """
 
-import itertools
 import time
+import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -79,8 +79,6 @@ class Choice:
 class Generation:
     """Runs one job. After the deltas ended, `prompt_logprobs` and the counts are final."""
 
-    _ids = itertools.count()
-
     def __init__(self, engine: Engine, text: TextLayer, admission: Admission, metrics: ServerMetrics, job: Job) -> None:
         self.job = job
         self.prompt_logprobs: list[list[TokenLogprobs] | None] = [None] * len(job.prompts)
@@ -133,16 +131,17 @@ class Generation:
                 self._end(prompt, FinishReason.ABORT)  # no effect on a request that has ended
 
     def _requests(self) -> list[AddRequest]:
+        unique = uuid.uuid4().hex[:12]  # clients may send the same X-Request-Id twice at once
         return [
             AddRequest(
-                request_id=f"{self.job.public_id}-{next(Generation._ids)}",
+                request_id=f"{self.job.public_id}-{unique}-{place}",
                 prompt_token_ids=prompt.token_ids,
                 params=self.job.params,
                 eos_token_ids=self._eos_token_ids,
                 priority=self.job.priority,
                 cache_salt=self.job.cache_salt,
             )
-            for prompt in self.job.prompts
+            for place, prompt in enumerate(self.job.prompts)
         ]
 
     def _take(self, prompt: int, event: RequestEvent, now: float, deltas: list[Delta]) -> None:
