@@ -1,13 +1,14 @@
 // Causal attention on the paged cache.
 //
-// A chunk is a tile of queries with all query heads of one kv head (attention_plan.h). Its context is taken 64 keys at a
-// time: K and V are widened to float32 in the thread's scratch once, then used by every query head of the chunk
-// (attention_tile.h). A decode row is a tile of one query. Sums are taken segment by segment and merged in order, so a
-// result does not depend on the batch, on how a prompt was chunked, or on the number of threads: the same bits.
+// A chunk is a tile of queries with all query heads of one kv head (attention_plan.h). Its context is taken 64 keys
+// at a time (attention_context.h), each read once for all query heads of the chunk (attention_tile.h). A decode row
+// is a tile of one query. Sums are taken segment by segment and merged in order, so a result does not depend on the
+// batch, on how a prompt was chunked, or on the number of threads: the same bits.
 #include <atomic>
 #include <cstdint>
 #include <utility>
 
+#include "attention_context.h"
 #include "attention_plan.h"
 #include "attention_tile.h"
 #include "kernels.h"
@@ -15,130 +16,6 @@
 
 namespace octavo::OCTAVO_ISA_NAMESPACE {
 namespace {
-
-// Part of a tile that lies in one block.
-struct Piece {
-  int64_t block;  // where the block starts, in elements
-  int32_t offset;
-  int32_t keys;
-};
-
-struct Pieces {
-  Piece at[kKeyTile / 8];
-  int32_t count = 0;
-};
-
-// Where a row's keys lie.
-template <typename Element>
-struct Context {
-  const Element* k;  // of this kv head, in block 0
-  const Element* v;
-  int64_t block_stride;
-  const int32_t* table;
-  int32_t block_size;
-  int32_t head_dim;
-
-  Context(const AttentionArgs& args, int32_t row, int32_t head)
-      : block_stride(static_cast<int64_t>(args.cache.num_kv_heads) * args.cache.head_dim * args.cache.block_size),
-        table(args.batch->block_tables + static_cast<int64_t>(row) * args.batch->max_blocks),
-        block_size(args.cache.block_size),
-        head_dim(args.cache.head_dim) {
-    const int64_t offset = static_cast<int64_t>(head) * head_dim * block_size;
-    k = static_cast<const Element*>(args.cache.k) + offset;
-    v = static_cast<const Element*>(args.cache.v) + offset;
-  }
-
-  // Blocks that keys [begin, end) of a tile lie in.
-  Pieces pieces(int32_t begin, int32_t end) const {
-    Pieces pieces;
-    const int32_t* block = table + begin / block_size;
-    int32_t offset = begin % block_size;
-    for (int32_t left = end - begin; left > 0; offset = 0) {
-      const int32_t keys = least(block_size - offset, left);
-      pieces.at[pieces.count++] = {*block++ * block_stride, offset, keys};
-      left -= keys;
-    }
-    return pieces;
-  }
-
-  const Element* piece_keys(const Piece& piece) const { return k + piece.block + piece.offset; }
-  const Element* piece_values(const Piece& piece) const {
-    return v + piece.block + static_cast<int64_t>(piece.offset) * head_dim;
-  }
-};
-
-// Asks for K and V of the pieces of a tile, a quarter at a time.
-template <typename Element>
-struct FetchAhead {
-  const Context<Element>& context;
-  const Pieces& pieces;
-  static constexpr int32_t kLine = 64 / sizeof(Element);
-
-  OCTAVO_MEMBER_INLINE void keys(int quarter) const {
-    for (int32_t p = 0; p < pieces.count; ++p) {
-      const Piece& piece = pieces.at[p];
-      const Element* from = context.piece_keys(piece);
-      if (context.block_size <= kKeyTile) {
-        part(from, context.block_size * context.head_dim, quarter);
-      } else {
-        const int32_t end = context.head_dim * (quarter + 1) / 4;
-        for (int64_t d = context.head_dim * quarter / 4; d < end; ++d) {
-          for (int32_t i = 0; i < piece.keys; i += kLine) prefetch(from + d * context.block_size + i);
-        }
-      }
-    }
-  }
-  OCTAVO_MEMBER_INLINE void values(int quarter) const {
-    for (int32_t p = 0; p < pieces.count; ++p) {
-      part(context.piece_values(pieces.at[p]), pieces.at[p].keys * context.head_dim, quarter);
-    }
-  }
-
- private:
-  static void prefetch(const Element* p) { __builtin_prefetch(p, 0, 2); }
-  OCTAVO_MEMBER_INLINE static void part(const Element* from, int32_t elements, int quarter) {
-    const int32_t end = elements * (quarter + 1) / 4;
-    for (int32_t i = elements * quarter / 4; i < end; i += kLine) prefetch(from + i);
-  }
-};
-
-// K and V read in place.
-template <typename Element>
-Source<Element> cache_source(const Context<Element>& context, const Pieces& pieces) {
-  Source<Element> source;
-  source.key_stride = context.block_size;
-  source.value_stride = context.head_dim;
-  source.runs = pieces.count;
-  int32_t vector = 0;
-  for (int32_t p = 0; p < pieces.count; ++p) {
-    const Piece& piece = pieces.at[p];
-    const Element* keys = context.piece_keys(piece);
-    for (int32_t i = 0; i < piece.keys; i += kLanes) source.keys[vector++] = keys + i;
-    source.values[p] = context.piece_values(piece);
-    source.run_keys[p] = piece.keys;
-  }
-  return source;
-}
-
-// K and V widened into the scratch. Reads whole groups of 8 slots of K: what lies past the last key is never used.
-template <typename Element>
-Source<float> widened_source(const Context<Element>& context, const Pieces& pieces, const Tile& tile) {
-  int32_t first = 0;
-  for (int32_t p = 0; p < pieces.count; ++p) {
-    const Piece& piece = pieces.at[p];
-    widen_keys(context.piece_keys(piece), context.block_size, piece.keys, tile, tile.k + first);
-    widen_values(context.piece_values(piece), piece.keys, tile, tile.v + static_cast<int64_t>(first) * tile.padded_dim);
-    first += piece.keys;
-  }
-  Source<float> source;
-  for (int32_t j = 0; j < kKeyTile / kLanes; ++j) source.keys[j] = tile.k + j * kLanes;
-  source.key_stride = kKeyTile;
-  source.value_stride = tile.padded_dim;
-  source.runs = 1;
-  source.values[0] = tile.v;
-  source.run_keys[0] = first;
-  return source;
-}
 
 void fill(float* to, float value, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = value;
@@ -148,7 +25,7 @@ void fill(float* to, float value, int64_t count) {
 template <typename Element>
 void attend_segment(const Context<Element>& context, const Tile& tile, const Queries& queries, int32_t begin,
                     int32_t end, int32_t context_end) {
-  // Reading in place saves a pass over memory, widening saves doing it for every six query heads.
+  // Reading in place saves a pass over memory; widening first saves doing it for every six query heads.
   const bool in_place =
       tile.rows <= 2 * kMicroRows && context.block_size % kLanes == 0 && tile.head_dim == tile.padded_dim;
   fill(tile.top, kNoScore, tile.rows);

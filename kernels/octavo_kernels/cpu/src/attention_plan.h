@@ -16,7 +16,9 @@ namespace octavo::OCTAVO_ISA_NAMESPACE {
 
 inline constexpr int kKeyTile = 64;    // keys whose scores are taken together
 inline constexpr int kSegment = 256;   // keys summed on their own before they are merged: a multiple of kKeyTile
-inline constexpr int kTileRows = 96;   // query heads times queries in a tile, unless one group alone has more
+// Query heads times queries in a tile, unless one group alone has more. Measured at 1,024 tokens, head_dim 64,
+// AVX-512, one thread: 48 rows 97, 96 rows 108, 192 rows 104, 384 rows 100 GFLOP/s.
+inline constexpr int kTileRows = 96;
 inline constexpr int kMaxItems = 4096; // in a window of the plan
 
 struct AttentionItem {
@@ -150,7 +152,9 @@ void add_item(const AttentionArgs& args, const AttentionSizes& sizes, AttentionI
 // Longest first, to within a factor of two, and otherwise in the batch's order.
 void sort_items(const AttentionSizes& sizes, AttentionPlan& plan) {
   int32_t starts[65] = {};
-  const auto bucket = [&](int32_t i) { return __builtin_clzll(static_cast<uint64_t>(item_cost(plan.items[i], sizes))); };
+  const auto bucket = [&](int32_t i) {
+    return __builtin_clzll(static_cast<uint64_t>(item_cost(plan.items[i], sizes)));
+  };
   for (int32_t i = 0; i < plan.num_items; ++i) ++starts[bucket(i) + 1];
   for (int32_t b = 0; b < 64; ++b) starts[b + 1] += starts[b];
   for (int32_t i = 0; i < plan.num_items; ++i) plan.order[starts[bucket(i)]++] = i;

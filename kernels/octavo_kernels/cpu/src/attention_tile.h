@@ -1,8 +1,9 @@
-// A tile's arithmetic: scores, softmax and weighted sums of up to 64 keys for all query heads of a chunk, in registers.
+// A tile's arithmetic: scores, softmax and weighted sums of up to 64 keys for all query heads of a chunk, in
+// registers.
 //
-// Given float32 arrays in the thread's scratch; knows nothing of blocks or batches. One query head's numbers go through
-// the same operations in the same order whatever else is in the tile: a score is one chain over head_dim, a weighted sum
-// one chain over the keys, and a masked key adds an exact zero.
+// Given float32 arrays in the thread's scratch; knows nothing of blocks or batches. One query head's numbers go
+// through the same operations in the same order whatever else is in the tile: a score is one chain over head_dim, a
+// weighted sum one chain over the keys, and a masked key adds an exact zero.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,9 @@ struct Tile {
   float* all_sum;
 };
 
-// Where a tile's K and V lie: in the cache itself, or widened to float32 in the scratch. `Element` is float or uint16_t
-// (bf16). Keys of vector j at head_dim index d: keys[j] + d * key_stride. Value rows: `runs` runs of neighbouring keys.
+// Where a tile's K and V lie: in the cache itself, or widened to float32 in the scratch. `Element` is float or
+// uint16_t (bf16). Keys of vector j at head_dim index d: keys[j] + d * key_stride. Value rows: `runs` runs of
+// neighbouring keys.
 template <typename Element>
 struct Source {
   const Element* keys[kKeyTile / kLanes];
@@ -126,8 +128,8 @@ void value_block(const Tile& tile, const Source<Element>& source, const Ahead& a
   }
 }
 
-// Calls block<rows, vecs>(row, column) over a [tile.rows, vecs] grid of register blocks; rows are shared out evenly, so
-// that 8 are 4 + 4 rather than 6 + 2.
+// Calls block<rows, vecs>(row, column) over a [tile.rows, vecs] grid of register blocks; rows are shared out evenly,
+// so that 8 are 4 + 4 rather than 6 + 2.
 template <int kVecs, typename Block>
 OCTAVO_INLINE void with_rows(int rows, const Block& block) {
   switch (rows) {
@@ -253,32 +255,6 @@ void softmax_tile(const Tile& tile, int32_t vecs) {
       weight = add(weight, w);
     }
     store(tile.lanes + row * kLanes, weight);
-  }
-}
-
-// K [head_dim, stride] of `keys` neighbouring tokens -> columns of tile.k, in whole groups of 8.
-template <typename Element>
-void widen_keys(const Element* from, int64_t stride, int32_t keys, const Tile& tile, float* to) {
-  for (int32_t d = 0; d < tile.head_dim; ++d) {
-    int32_t i = 0;
-    for (; i + kLanes <= keys; i += kLanes) store(to + i, widen(from + i));
-    for (; i < keys; i += 8) copy8(to + i, from + i);
-    from += stride;
-    to += kKeyTile;
-  }
-}
-
-// V [keys, head_dim] -> rows of tile.v, whose padding is already zero.
-template <typename Element>
-void widen_values(const Element* from, int32_t keys, const Tile& tile, float* to) {
-  if (tile.head_dim == tile.padded_dim) {
-    for (int32_t i = 0; i < keys * tile.head_dim; i += kLanes) store(to + i, widen(from + i));
-    return;
-  }
-  for (int32_t key = 0; key < keys; ++key) {
-    for (int32_t i = 0; i < tile.head_dim; i += 8) copy8(to + i, from + i);
-    from += tile.head_dim;
-    to += tile.padded_dim;
   }
 }
 

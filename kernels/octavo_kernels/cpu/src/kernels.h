@@ -66,7 +66,7 @@ struct AttentionArgs {
   // Optional room in which threads share one long context: 64-byte aligned, all zero when allocated and then kept
   // across calls, but never given to two calls at a time. Without it a (row, kv head) is always one thread's.
   std::byte* workspace = nullptr;
-  size_t workspace_bytes = 0;  // kAttentionWorkspaceBytes covers contexts of 100,000 tokens; untouched pages cost nothing
+  size_t workspace_bytes = 0;  // kAttentionWorkspaceBytes covers 100,000 tokens; untouched pages cost nothing
 };
 
 inline constexpr size_t kAttentionWorkspaceBytes = 16u << 20;

@@ -1,9 +1,9 @@
 // One token from each of several filtered distributions (sampling.py has the definition).
 //
-// A draw is one chunk. Its logits are read once for the largest of every group of 256; after that, groups without a token
-// that can still be drawn are skipped. top_k and top_p are value thresholds (threshold.h), the draw itself is the inverse
-// of the cumulative sum in token order: nothing is sorted.
-// NaN counts as minus infinity, plus infinity as the largest float; a row of nothing but minus infinity gives token 0.
+// A draw is one chunk. Its logits are read once for the largest of every group of 256; after that, groups without a
+// token that can still be drawn are skipped. top_k and top_p are value thresholds (threshold.h), the draw itself is
+// the inverse of the cumulative sum in token order: nothing is sorted. NaN counts as minus infinity, plus infinity as
+// the largest float; a row of nothing but minus infinity gives token 0.
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
@@ -79,7 +79,8 @@ int32_t first_equal(const Row& row, const float* peaks, float value) {
   return 0;
 }
 
-// The k-th largest logit. Of the peaks, k or more are at or above their own k-th largest, so no smaller logit matters.
+// The k-th largest logit. Of the peaks, k or more are at or above their own k-th largest, so no smaller logit
+// matters.
 float kth_largest(const Row& row, const Scratch& scratch, float largest, int32_t k) {
   const int64_t beyond = to_ordered(largest) + 1;
   const int32_t num_peaks = row.groups * kLanes;
@@ -132,8 +133,8 @@ double weigh(const Row& row, const Filter& filter, const Scratch& scratch) {
   return total;
 }
 
-// Keeps the smallest set of largest weights whose sum is `share` of the total; ties at its edge all stay. Returns their
-// sum. Weights that together cannot make up the rest of the total are no candidates for the edge.
+// Keeps the smallest set of largest weights whose sum is `share` of the total; ties at its edge all stay. Returns
+// their sum. Weights that together cannot make up the rest of the total are no candidates for the edge.
 double keep_top_mass(const Row& row, const Scratch& scratch, double total, double share) {
   const double rest = (1.0 - share) * total;
   const float lowest = static_cast<float>(0.99 * rest / row.vocab);
@@ -142,7 +143,8 @@ double keep_top_mass(const Row& row, const Scratch& scratch, double total, doubl
     if (scratch.sums[group] == 0) continue;
     for (int32_t i = 0; i < kGroup; i += kLanes) {
       const Vec weight = load(scratch.weights + group * kGroup + i);
-      count += compress_store(scratch.candidates + count, both(greater(weight, zero()), greater_equal(weight, broadcast(lowest))), weight);
+      const Mask eligible = both(greater(weight, zero()), greater_equal(weight, broadcast(lowest)));
+      count += compress_store(scratch.candidates + count, eligible, weight);
     }
   }
   const ValueRange range{to_ordered(lowest), to_ordered(2.0f)};

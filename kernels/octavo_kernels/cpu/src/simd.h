@@ -1,8 +1,8 @@
 // One name per vector operation for AVX2 and AVX-512, so that a kernel is written once.
 //
 // Included by kernel files that are compiled once per instruction set; everything here lies in that file's namespace
-// (`OCTAVO_ISA_NAMESPACE`), so that no inline function of one instruction set can be linked into another. `Vec` holds kLanes
-// floats; a `Mask` says yes or no per lane.
+// (`OCTAVO_ISA_NAMESPACE`), so that no inline function of one instruction set can be linked into another. `Vec` holds
+// kLanes floats; a `Mask` says yes or no per lane.
 #pragma once
 
 #include <immintrin.h>
@@ -93,18 +93,27 @@ OCTAVO_INLINE Vec load_bf16(const uint16_t* p) {
   const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
+// For every mask of 8 lanes, the indices of its lanes side by side, one per byte.
+struct LaneOrders {
+  uint64_t of[256];
+};
+constexpr LaneOrders make_lane_orders() {
+  LaneOrders orders{};
+  for (int mask = 0; mask < 256; ++mask) {
+    int count = 0;
+    for (uint64_t lane = 0; lane < 8; ++lane) {
+      if (mask >> lane & 1) orders.of[mask] |= lane << (8 * count++);
+    }
+  }
+  return orders;
+}
+inline constexpr LaneOrders kLaneOrders = make_lane_orders();
 // Writes the lanes of `m` side by side; returns how many. May write kLanes floats.
 OCTAVO_INLINE int compress_store(float* p, Mask m, Vec x) {
-  if (bits(m) == 0) return 0;
-  if (bits(m) == 0xff) {
-    _mm256_storeu_ps(p, x);
-    return 8;
-  }
-  alignas(32) float lanes[8];
-  _mm256_store_ps(lanes, x);
-  int count = 0;
-  for (uint32_t left = bits(m); left != 0; left &= left - 1) p[count++] = lanes[__builtin_ctz(left)];
-  return count;
+  const uint32_t mask = bits(m);
+  const __m256i order = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(kLaneOrders.of[mask])));
+  _mm256_storeu_ps(p, _mm256_permutevar8x32_ps(x, order));
+  return __builtin_popcount(mask);
 }
 OCTAVO_INLINE Vec scale_by_power(Vec x, Vec exponent, Mask m) {
   const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(exponent), _mm256_set1_epi32(127));

@@ -1,6 +1,7 @@
 // The value at which a descending walk through a set of numbers has seen enough: the k-th largest, or the point where
-// the sum of all larger ones reaches a bound. Nothing is sorted: seven cuts at a time narrow the range eightfold, what
-// lies outside is dropped, and the last few numbers are walked one by one. At most fifteen rounds whatever the numbers.
+// the sum of all larger ones reaches a bound. Nothing is sorted: seven cuts at a time narrow the range eightfold,
+// what lies outside is dropped, and the last few numbers are walked one by one. At most fifteen rounds whatever the
+// numbers.
 #pragma once
 
 #include <cstdint>
@@ -96,7 +97,8 @@ struct ValueRange {
   int64_t high;
 };
 
-// Border `i` of 8 parts of the range. Halving whole numbers ends for sure, even steps in value are quicker for most sets.
+// Border `i` of 8 parts of the range. Halving whole numbers ends for sure, even steps in value are quicker for most
+// sets.
 inline int64_t border(const ValueRange& range, int i, bool linear) {
   const float low = from_ordered(range.low);
   const float width = from_ordered(range.high) - low;
@@ -105,8 +107,8 @@ inline int64_t border(const ValueRange& range, int i, bool linear) {
   return at < range.low ? range.low : at > range.high ? range.high : at;
 }
 
-// The largest of `values` such that those at or above it measure `target` or more; a number at or below all of them when
-// rounding keeps the whole set under the target. Values have no NaN and lie in `range`. Overwrites `values`.
+// The largest of `values` such that those at or above it measure `target` or more; a number at or below all of them
+// when rounding keeps the whole set under the target. Values have no NaN and lie in `range`. Overwrites `values`.
 template <typename Measure>
 float threshold(float* values, int32_t count, double target, ValueRange range) {
   double above = 0;  // measure of the values at or above range.high
