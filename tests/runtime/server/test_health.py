@@ -69,3 +69,16 @@ async def test_metrics_are_text(serve, accept):
 
 def test_ready_message_is_complete():
     assert ready_message(max_model_len=7).max_model_len == 7
+
+
+async def test_served_requests_are_in_the_metrics(serve):
+    served = await serve()
+    await served.complete(n=2)
+    await served.complete(stop="wor")
+    await served.stream("/v1/chat/completions", max_tokens=3)
+    assert served.metric("vllm:request_success_total", finished_reason="stop") == 2
+    assert served.metric("vllm:request_success_total", finished_reason="length") == 1
+    assert served.metric("vllm:time_to_first_token_seconds_count") == 3
+    assert served.metric("vllm:e2e_request_latency_seconds_count") == 3
+    assert served.metric("vllm:request_params_n_sum") == 4
+    assert served.metric("vllm:inter_token_latency_seconds_count") > 20
