@@ -2,11 +2,12 @@
 
 import re
 
+from prometheus_client import CollectorRegistry, generate_latest
+
 from octavo_runtime.engine.messages import FinishReason, RequestFinished, SchedulerStats, StepOutputs
 from octavo_runtime.engine.sampling_params import SamplingParams
 from octavo_runtime.metrics import RequestTimer, ServerMetrics
 from octavo_runtime.server.testing import ready_message
-from prometheus_client import CollectorRegistry, generate_latest
 
 GAUGES = [
     "avg_generation_throughput_toks_per_s",

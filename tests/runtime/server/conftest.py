@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client import CollectorRegistry, generate_latest
+
 from octavo_runtime.metrics import ServerMetrics
 from octavo_runtime.server.app import DRAIN, make_app
 from octavo_runtime.server.config import ServerConfig
 from octavo_runtime.server.drain import Drain
 from octavo_runtime.server.interfaces import ChatTemplate, SamplingDefaults, TextLayer
 from octavo_runtime.server.testing import EOS, ByteTokenizer, FakeEngine, PlainTemplate
-from prometheus_client import CollectorRegistry, generate_latest
 
 USER = [{"role": "user", "content": "hi"}]
 

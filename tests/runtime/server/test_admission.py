@@ -1,13 +1,14 @@
 import asyncio
 
 import pytest
+from prometheus_client import CollectorRegistry
+
 from octavo_runtime.engine.messages import SchedulerStats
 from octavo_runtime.errors import QueueFullError
 from octavo_runtime.metrics import ServerMetrics
 from octavo_runtime.server.admission import Admission
 from octavo_runtime.server.config import ServerConfig
 from octavo_runtime.server.testing import FakeEngine
-from prometheus_client import CollectorRegistry
 
 
 def admission(**config):

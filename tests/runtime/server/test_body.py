@@ -1,6 +1,7 @@
 import asyncio
 
 import pytest
+
 from octavo_runtime.server import body
 
 COMPLETIONS = "/v1/completions"

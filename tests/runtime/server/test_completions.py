@@ -1,4 +1,5 @@
 import pytest
+
 from octavo_runtime.server.testing import EOS
 
 

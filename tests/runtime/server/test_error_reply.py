@@ -1,6 +1,7 @@
 import json
 
 from aiohttp import web
+
 from octavo_runtime.errors import EngineDeadError, InvalidRequestError, QueueFullError
 from octavo_runtime.server.error_reply import error_body, error_response
 

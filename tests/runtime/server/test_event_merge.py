@@ -2,6 +2,7 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
+
 from octavo_runtime.engine.messages import AddRequest, RequestFinished
 from octavo_runtime.engine.sampling_params import SamplingParams
 from octavo_runtime.errors import EngineDeadError

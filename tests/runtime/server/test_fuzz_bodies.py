@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from octavo_runtime.server.fuzz_bodies import fuzz_bodies
 
 

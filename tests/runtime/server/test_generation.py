@@ -4,6 +4,8 @@ import asyncio
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
 from octavo_runtime.engine.sampling_params import SamplingParams
 from octavo_runtime.metrics import ServerMetrics
 from octavo_runtime.server.admission import Admission
@@ -12,7 +14,6 @@ from octavo_runtime.server.generation import Generation, Job, collect
 from octavo_runtime.server.interfaces import TextLayer
 from octavo_runtime.server.prompts import Prompt
 from octavo_runtime.server.testing import EOS, ByteTokenizer, FakeEngine
-from prometheus_client import CollectorRegistry
 
 PIECES = st.sampled_from(["a", "stop", "st", " ", "é", "e\u0301", "漢字", "👋", "👩‍👩‍👧", "\n", "end", "\x80"])
 ANSWERS = st.lists(PIECES, max_size=12).map("".join)

@@ -1,4 +1,5 @@
 import pytest
+
 from octavo_runtime.engine.messages import LoadProgress
 from octavo_runtime.server.testing import ready_message
 

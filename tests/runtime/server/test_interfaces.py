@@ -3,6 +3,7 @@
 import inspect
 
 import pytest
+
 from octavo_runtime.engine.async_llm_engine import AsyncLLMEngine
 from octavo_runtime.server import interfaces
 from octavo_runtime.server.testing import ByteTokenizer, FakeEngine, PlainTemplate

@@ -1,4 +1,5 @@
 import pytest
+
 from octavo_runtime.errors import InvalidRequestError
 from octavo_runtime.server.config import ServerConfig
 from octavo_runtime.server.interfaces import TextLayer

@@ -2,6 +2,7 @@ import asyncio
 import time
 
 import pytest
+
 from octavo_runtime.errors import InvalidRequestError
 from octavo_runtime.server.interfaces import TextLayer
 from octavo_runtime.server.prompts import ModelLimits, Prompt, PromptEncoder, resolve_max_tokens

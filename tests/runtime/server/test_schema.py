@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+
 from octavo_runtime.server.schema import ChatBody, CompletionBody, DetokenizeBody, TokenizeBody
 
 SHARED = """

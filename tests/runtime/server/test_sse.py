@@ -2,6 +2,7 @@ import asyncio
 import json
 
 import pytest
+
 from octavo_runtime.server import sse
 
 PATHS = ("/v1/completions", "/v1/chat/completions")
