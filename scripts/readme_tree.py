@@ -13,8 +13,12 @@ from pathlib import Path
 BEGIN, END = "<!-- tree: make format -->", "<!-- /tree -->"
 ROOTS = ("operator", "runtime", "kernels", "benchmarks", "scripts")
 READING_ORDER = (
-    "operator", "runtime", "kernels", "settings.py", "main.py", "server", "text", "engine", "worker", "model",
-    "sampling_params.py", "messages.py", "plan.py",
+    "operator", "runtime", "kernels", "settings.py", "main.py", "launcher.py", "engine_process.py",
+    "server", "text", "engine", "worker", "model",
+    "app.py", "middleware.py", "admission.py", "body.py", "schema.py", "chat.py", "completions.py", "params.py", "prompts.py",
+    "generation.py", "sampling_params.py", "messages.py", "async_llm_engine.py", "channel.py", "core_loop.py",
+    "llm_engine.py", "sequence.py", "scheduler.py", "budget.py", "block_manager.py", "block_pool.py", "prefix_cache.py",
+    "plan.py", "worker.py", "model_runner.py", "inputs.py", "registry.py", "loader.py", "layers.py", "ops.py", "backend.py",
 )  # fmt: skip
 SOURCE_SUFFIXES = {".py", ".cpp", ".h", ".sh"}
 
@@ -28,7 +32,7 @@ def first_sentence(path: Path) -> str:
         lines = [line.lstrip("#/ ") for line in text.splitlines() if line.startswith(("# ", "// "))]
         words = " ".join(lines[:3])
     words = " ".join(words.split("\n\n")[0].split())
-    return re.split(r"(?<=[.:;])\s", words)[0].rstrip(".:;")
+    return re.split(r"(?<=[.;])\s", words)[0].rstrip(".;")
 
 
 def position(path: Path) -> tuple[bool, int, str]:
