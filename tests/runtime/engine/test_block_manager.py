@@ -357,4 +357,4 @@ def test_the_block_accounting_holds_in_any_order() -> None:
 
 @pytest.mark.slow
 def test_the_block_accounting_holds_in_any_order_in_the_long_form() -> None:
-    run_state_machine_as_test(BlockMachine, settings=settings(max_examples=1000, stateful_step_count=80, deadline=None))
+    run_state_machine_as_test(BlockMachine, settings=settings(max_examples=400, stateful_step_count=80, deadline=None))

@@ -276,5 +276,5 @@ def test_every_request_gets_its_tokens_whatever_the_pressure() -> None:
 
 @pytest.mark.slow
 def test_every_request_gets_its_tokens_whatever_the_pressure_in_the_long_form() -> None:
-    long = settings(SHORT, max_examples=1000, stateful_step_count=50)
+    long = settings(SHORT, max_examples=400, stateful_step_count=50)
     run_state_machine_as_test(EngineMachine, settings=long)
