@@ -10,9 +10,9 @@ from typing import Any
 import gguf
 import torch
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
 from octavo_kernels.backend import Backend
 from octavo_kernels.ops import CacheShape
-
 from octavo_runtime.engine.plan import Row, StepPlan
 from octavo_runtime.model.config import Architecture, RopeConfig, parse_config
 from octavo_runtime.model.gguf_weights import gguf_stem

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+
 from octavo_kernels.ops import AttentionShape, Batch, CacheShape, KVCache
 
 Rows = list[tuple[int, int]]

@@ -1,5 +1,6 @@
 import pytest
 import torch
+
 from octavo_kernels.backend import BackendName, select_backend
 
 CPU = torch.device("cpu")

@@ -1,5 +1,6 @@
 import pytest
 import torch
+
 from octavo_kernels.embedding import embedding_reference
 
 

@@ -1,4 +1,5 @@
 import torch
+
 from octavo_kernels.kv_cache import allocate_cpu_kv_cache
 from octavo_kernels.ops import CacheShape
 

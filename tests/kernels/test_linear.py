@@ -1,5 +1,6 @@
 import pytest
 import torch
+
 from octavo_kernels.linear import DenseLinear, linear_reference
 from octavo_kernels.torch_cpu_backend import OneDnnLinear
 

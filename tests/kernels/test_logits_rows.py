@@ -1,4 +1,5 @@
 import torch
+
 from octavo_kernels.logits_rows import logits_rows_reference
 
 

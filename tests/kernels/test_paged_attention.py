@@ -3,6 +3,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+
 from octavo_kernels.ops import AttentionShape
 from octavo_kernels.paged_attention import gather_context, paged_attention_reference
 from octavo_kernels.torch_cpu_attention import paged_attention_torch

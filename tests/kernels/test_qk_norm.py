@@ -1,4 +1,5 @@
 import torch
+
 from octavo_kernels.ops import AttentionShape
 from octavo_kernels.qk_norm import qk_norm_reference
 from octavo_kernels.rms_norm import rms_norm_reference

@@ -1,5 +1,6 @@
 import torch
 import torch.nn.functional as F  # noqa: N812
+
 from octavo_kernels.rms_norm import add_rms_norm_reference, rms_norm_reference
 
 

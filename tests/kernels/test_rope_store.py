@@ -2,6 +2,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+
 from octavo_kernels.ops import AttentionShape
 from octavo_kernels.paged_attention import gather_context
 from octavo_kernels.rope_store import rope_store_reference

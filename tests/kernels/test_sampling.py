@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+
 from octavo_kernels.backend import BackendName, SamplingBatch, select_backend
 from octavo_kernels.sampling import filtered_probabilities, sample_reference
 

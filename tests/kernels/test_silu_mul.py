@@ -1,4 +1,5 @@
 import torch
+
 from octavo_kernels.silu_mul import silu_mul_reference
 
 

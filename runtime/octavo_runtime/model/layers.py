@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
-from octavo_kernels.ops import AttentionShape, Ops, PackedLinear
 
+from octavo_kernels.ops import AttentionShape, Ops, PackedLinear
 from octavo_runtime.model.config import ModelConfig
 from octavo_runtime.model.loader import WeightLoader
 from octavo_runtime.model.rope import rope_frequencies, rope_table

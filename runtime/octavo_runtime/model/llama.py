@@ -6,7 +6,6 @@ Pre-norm decoder: grouped-query attention with rotary positions (Llama 3's scali
 from typing import TypeVar
 
 from octavo_kernels.ops import Ops
-
 from octavo_runtime.model.config import ModelConfig
 from octavo_runtime.model.layers import load_cos_sin, load_embedding, load_layer, load_lm_head
 from octavo_runtime.model.loader import WeightLoader

@@ -7,9 +7,9 @@ Given a weight source, a backend and the dtype to keep; checks presence and shap
 from collections.abc import Callable, Sequence
 
 import torch
+
 from octavo_kernels.backend import Backend
 from octavo_kernels.ops import PackedLinear
-
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.model.weights import WeightSource
 

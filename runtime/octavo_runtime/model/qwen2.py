@@ -6,7 +6,6 @@ The bias belongs to the packed projection (`ModelConfig.qkv_bias`).
 from typing import TypeVar
 
 from octavo_kernels.ops import Ops
-
 from octavo_runtime.model.config import ModelConfig
 from octavo_runtime.model.layers import load_cos_sin, load_embedding, load_layer, load_lm_head
 from octavo_runtime.model.loader import WeightLoader

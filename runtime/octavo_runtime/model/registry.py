@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import torch
+
 from octavo_kernels.backend import Backend
 from octavo_kernels.ops import Ops
-
 from octavo_runtime.model.config import Architecture, ModelConfig
 from octavo_runtime.model.config_reader import is_gguf, read_model_config
 from octavo_runtime.model.gguf_config import gguf_config

@@ -6,9 +6,9 @@ Given a backend, a shape and a number of host blocks. Knows block numbers only, 
 from collections.abc import Sequence
 
 import torch
+
 from octavo_kernels.backend import Backend
 from octavo_kernels.ops import CacheShape, KVCache
-
 from octavo_runtime.engine.plan import StepPlan
 
 BlockPairs = Sequence[tuple[int, int]]

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from octavo_kernels.backend_name import BackendName
-
 from octavo_runtime.model.config import ModelConfig
 from octavo_runtime.model.dtype import ModelDtype
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
-from octavo_kernels.ops import Batch
 
+from octavo_kernels.ops import Batch
 from octavo_runtime.engine.plan import Row, StepPlan
 
 IntArray = npt.NDArray[np.int32]

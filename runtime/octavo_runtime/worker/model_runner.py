@@ -3,9 +3,10 @@
 Given a backend, a loaded model and the cache; knows no block moves (cache_engine.py) and no scheduling.
 """
 
+import torch
+
 from octavo_kernels.backend import Backend
 from octavo_kernels.ops import KVCache
-
 from octavo_runtime.engine.plan import RowResult, StepPlan, StepResult
 from octavo_runtime.model.registry import Model
 from octavo_runtime.worker.inputs import InputBuilder
@@ -25,7 +26,8 @@ class ModelRunner:
         if not plan.rows:
             return StepResult(())
         batch, layout = self._inputs.build(plan)
-        logits = self._step(batch)
-        if not logits.shape[0]:
-            return StepResult((RowResult(),) * len(plan.rows))
-        return StepResult(self._sampler.sample(logits, plan.rows, layout))
+        with torch.inference_mode():  # around both: logits made inside it may be changed only inside it
+            logits = self._step(batch)
+            if not logits.shape[0]:
+                return StepResult((RowResult(),) * len(plan.rows))
+            return StepResult(self._sampler.sample(logits, plan.rows, layout))

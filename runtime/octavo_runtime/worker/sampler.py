@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from octavo_kernels.backend import Backend, SamplingBatch
 
+from octavo_kernels.backend import Backend, SamplingBatch
 from octavo_runtime.engine.messages import TokenLogprobs
 from octavo_runtime.engine.plan import Row, RowResult, RowSampling
 from octavo_runtime.worker.inputs import LogitsLayout

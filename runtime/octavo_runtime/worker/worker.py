@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 
 import torch
+
 from octavo_kernels.backend import Backend, select_backend
 from octavo_kernels.ops import CacheShape
-
 from octavo_runtime.engine.messages import LoadProgress
 from octavo_runtime.engine.plan import Row, RowSampling, StepPlan, StepResult
 from octavo_runtime.engine.sampling_params import SamplingParams

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from octavo_kernels.backend import Backend, BackendName, select_backend
 from octavo_runtime.model.config import Architecture
 from octavo_runtime.testing import PagedModel, build_tiny_model

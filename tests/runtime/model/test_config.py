@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.model.config import Architecture, RopeScaling, parse_config, read_config
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 from gguf.constants import GGMLQuantizationType
+
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.model.config import Architecture, parse_config
 from octavo_runtime.model.gguf_config import gguf_config

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from gguf.constants import GGMLQuantizationType
+
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.model.config import Architecture
 from octavo_runtime.model.gguf_file import read_gguf_header

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
 from octavo_kernels.reference_backend import ReferenceBackend
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.model.config import Architecture

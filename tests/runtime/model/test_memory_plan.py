@@ -1,4 +1,5 @@
 import pytest
+
 from octavo_runtime.model.config import Architecture, parse_config
 from octavo_runtime.model.dtype import ModelDtype
 from octavo_runtime.model.memory_plan import activation_bytes, count_parameters, plan_memory

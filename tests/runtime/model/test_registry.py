@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.model.config import Architecture
 from octavo_runtime.model.registry import MODELS, open_checkpoint

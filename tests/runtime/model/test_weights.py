@@ -3,13 +3,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+
 from octavo_kernels.reference_backend import ReferenceBackend
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.model.config import Architecture
 from octavo_runtime.model.registry import load_model, no_progress, open_checkpoint
 from octavo_runtime.model.weights import SafetensorsSource
 from octavo_runtime.testing import build_tiny_model, write_tiny_checkpoint
-from safetensors.torch import load_file, save_file
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 import torch
+
 from octavo_kernels.ops import CacheShape
 from octavo_kernels.reference_backend import ReferenceBackend
 from octavo_runtime.engine.plan import StepPlan

@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.model.config import Architecture, ModelConfig, RopeConfig
 from octavo_runtime.model.dtype import ModelDtype

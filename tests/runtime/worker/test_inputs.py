@@ -1,6 +1,7 @@
 import time
 
 import torch
+
 from octavo_runtime.engine.plan import Row, RowSampling, StepPlan
 from octavo_runtime.engine.sampling_params import SamplingParams
 from octavo_runtime.worker.inputs import InputBuilder

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from octavo_runtime.engine.plan import RowSampling
 from octavo_runtime.engine.sampling_params import SamplingParams
 from octavo_runtime.worker.logits_processing import changes_logits, process_logits

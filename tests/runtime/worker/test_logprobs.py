@@ -1,4 +1,5 @@
 import torch
+
 from octavo_runtime.worker.logprobs import ROWS_AT_ONCE, likeliest, token_logprobs
 
 

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from octavo_kernels.backend import Backend, BackendName, select_backend
 from octavo_runtime.engine.plan import Row, RowResult, RowSampling
 from octavo_runtime.engine.sampling_params import SamplingParams

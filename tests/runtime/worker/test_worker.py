@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from octavo_kernels.backend_name import BackendName
 from octavo_runtime.engine.messages import LoadProgress
 from octavo_runtime.engine.plan import Row, RowSampling, StepPlan
