@@ -5,7 +5,7 @@ MODEL ?= embedded
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-slow check format native tree bench bench-kernels clean
+.PHONY: help setup serve test test-slow check format native bench bench-kernels clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'

@@ -9,13 +9,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("", "runtime/octavo_runtime/", "kernels/octavo_kernels/", "runtime/octavo_runtime/model/")
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FORBIDDEN = {"operator/__init__.py", "utils.py"}  # named to say that they must not be
+DOCUMENTS = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_path_that_a_document_names_exists(document: Path) -> None:
     named = re.findall(r"`([\w./-]+\.(?:py|cpp|h|md|yaml|sh))`", document.read_text())
-    missing = [name for name in named if not any((ROOT / place / name).exists() for place in PLACES)]
+    missing = [n for n in named if n not in FORBIDDEN and not any((ROOT / place / n).exists() for place in PLACES)]
     assert not missing
 
 

@@ -26,7 +26,7 @@ class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of the messages."""
 
 
-class AddRequest(Struct, tag=True):
+class AddRequest(Struct, frozen=True, tag=True):
     """A tokenized request. `params.max_tokens` None means up to `max_model_len`."""
 
     request_id: str
@@ -37,25 +37,25 @@ class AddRequest(Struct, tag=True):
     cache_salt: str | None = None
 
 
-class AbortRequest(Struct, tag=True):
+class AbortRequest(Struct, frozen=True, tag=True):
     """Give the request up, or only its sequence `index` (a stop string was found in its text). Unknown ids are ignored."""
 
     request_id: str
     index: int | None = None
 
 
-class ResetPrefixCache(Struct, tag=True):
+class ResetPrefixCache(Struct, frozen=True, tag=True):
     """Forget every cached prefix that no running sequence uses."""
 
 
-class Shutdown(Struct, tag=True):
+class Shutdown(Struct, frozen=True, tag=True):
     """Leave the loop after the current step; running requests end with ABORT."""
 
 
 ToEngine = AddRequest | AbortRequest | ResetPrefixCache | Shutdown
 
 
-class TokenLogprobs(Struct, array_like=True):
+class TokenLogprobs(Struct, frozen=True, array_like=True):
     """Log-probability of one token (natural log, of the raw distribution) and of the likeliest tokens at its place."""
 
     token_id: int
@@ -64,7 +64,7 @@ class TokenLogprobs(Struct, array_like=True):
     top: list[tuple[int, float]] = []  # (token id, logprob), likeliest first
 
 
-class SequenceOutput(Struct, array_like=True):
+class SequenceOutput(Struct, frozen=True, array_like=True):
     """New tokens of one sequence. `finish_reason` set: these are its last ones."""
 
     request_id: str
@@ -76,14 +76,14 @@ class SequenceOutput(Struct, array_like=True):
     cumulative_logprob: float = 0.0  # filled for beams and when logprobs or best_of ask for it
 
 
-class PromptLogprobs(Struct, array_like=True):
+class PromptLogprobs(Struct, frozen=True, array_like=True):
     """Log-probabilities of prompt tokens 1 ... P-1 (the first has none), sent once, before the first output token."""
 
     request_id: str
     logprobs: list[TokenLogprobs]
 
 
-class RequestFinished(Struct, array_like=True):
+class RequestFinished(Struct, frozen=True, array_like=True):
     """The one terminal event of a request, with what its metrics need."""
 
     request_id: str
@@ -98,7 +98,7 @@ class RequestFinished(Struct, array_like=True):
     decode_time: float = 0.0  # first token -> last token
 
 
-class SchedulerStats(Struct, array_like=True):
+class SchedulerStats(Struct, frozen=True, array_like=True):
     """State after a step; counters are since the start of the engine."""
 
     num_running: int = 0
@@ -116,7 +116,7 @@ class SchedulerStats(Struct, array_like=True):
     step_seconds: float = 0.0
 
 
-class StepOutputs(Struct, tag=True):
+class StepOutputs(Struct, frozen=True, tag=True):
     """All that one step gave."""
 
     sequences: list[SequenceOutput] = []
@@ -125,7 +125,7 @@ class StepOutputs(Struct, tag=True):
     stats: SchedulerStats = SchedulerStats()
 
 
-class LoadProgress(Struct, tag=True):
+class LoadProgress(Struct, frozen=True, tag=True):
     """Start-up on its way: `phase` is `weights`, `cache` or `warm-up`."""
 
     phase: str
@@ -133,7 +133,7 @@ class LoadProgress(Struct, tag=True):
     total_bytes: int = 0
 
 
-class EngineReady(Struct, tag=True):
+class EngineReady(Struct, frozen=True, tag=True):
     """The first real step has run. Sizes in tokens and blocks; timings in seconds per phase."""
 
     num_blocks: int
@@ -149,7 +149,7 @@ class EngineReady(Struct, tag=True):
     timings: dict[str, float]
 
 
-class EngineFailed(Struct, tag=True):
+class EngineFailed(Struct, frozen=True, tag=True):
     """The engine cannot start or go on. `cause` is a fixed word (see errors.py), `message` one sentence with what to do."""
 
     cause: str
