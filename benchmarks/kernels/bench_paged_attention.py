@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
+from torch.nn.functional import scaled_dot_product_attention
+
 from octavo_kernels.cpu.native import Engine, Isa, available_isas
 from octavo_kernels.cpu.single_op import attention_arena, run_attention
 from octavo_kernels.ops import AttentionShape, Batch, CacheShape, KVCache
-from torch.nn.functional import scaled_dot_product_attention
 
 ROTATED_BYTES = 128 << 20
 

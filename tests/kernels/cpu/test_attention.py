@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+
 from octavo_kernels.cpu.native import Engine, Isa, available_isas
 from octavo_kernels.cpu.single_op import paged_attention_native
 from octavo_kernels.ops import AttentionShape, Batch, CacheShape, KVCache

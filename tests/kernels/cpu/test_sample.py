@@ -4,6 +4,7 @@ import random
 
 import pytest
 import torch
+
 from octavo_kernels.backend import SamplingBatch
 from octavo_kernels.cpu.backend import CpuBackend
 from octavo_kernels.cpu.native import Isa, available_isas
