@@ -28,6 +28,8 @@ struct Tile {
   int32_t k;
   int32_t columns;  // that exist in y, at most kColumns of them are this tile's
   const float* bias;  // of the first column; null = none
+  const std::byte* ahead;  // weights to bring into the second-level cache meanwhile
+  int64_t ahead_step;      // bytes of them per pair of k
 };
 
 
@@ -118,6 +120,7 @@ void tile_bf16(const Tile& tile, const void* weight) {
     const PairBits pairs[kVectors] = {load_pairs(w), load_pairs(w + 2 * kLanes)};
     _mm_prefetch(reinterpret_cast<const char*>(w) + kPrefetch, _MM_HINT_T0);
     _mm_prefetch(reinterpret_cast<const char*>(w) + kPrefetch + 64, _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(tile.ahead) + k / 2 * tile.ahead_step, _MM_HINT_T1);
     const Vec first[kVectors] = {first_of_pairs(pairs[0]), first_of_pairs(pairs[1])};
     multiply_add<R>(sums, first, x + k, offsets);
     if (k + 1 == tile.k) break;
@@ -144,14 +147,22 @@ constexpr TileFunction kTilesBf16[kRows] = {tile_bf16<1>, tile_bf16<2>, tile_bf1
 
 // A run of panels against a stretch of rows, in tiles of nearly equal height. A panel goes past all rows before the next
 // one does: from the second tile on it comes from a cache.
+//
+// While the tiles of a panel are multiplied, the panel that this thread will probably claim next is on its way from memory:
+// each tile asks for its share of it, so that memory is never idle while the rows are many enough to keep it waiting.
 template <Dtype dtype>
-void run_task(const LinearArgs& args, const LinearTask& task) {
+void run_task(const LinearArgs& args, const LinearTask& task, int32_t num_threads) {
   constexpr bool narrow = dtype == Dtype::kBFloat16;
   const TileFunction* tiles = narrow ? kTilesBf16 : kTilesF32;
   const int64_t rows = task.end_row - task.first_row, count = (rows + kRows - 1) / kRows;
+  const int64_t panel_size = panel_bytes(args.k, dtype), share = panel_size / count / 64 * 64;
+  const int32_t end = (args.n + kPanel - 1) / kPanel;
   for (int32_t column = task.first_panel * kPanel; column < task.end_panel * kPanel && column < args.n; column += kColumns) {
-    const std::byte* weight = static_cast<const std::byte*>(args.weight) + column / kPanel * panel_bytes(args.k, dtype) +
+    const std::byte* weight = static_cast<const std::byte*>(args.weight) + column / kPanel * panel_size +
                               column % kPanel * 4;  // a pair of bfloat16 is as wide as a float32
+    const int32_t panel = column / kPanel, likely = panel + 1 < task.end_panel ? panel + 1 : panel + num_threads;
+    const bool fetch = count > 1 && likely < end;
+    const std::byte* next = fetch ? static_cast<const std::byte*>(args.weight) + likely * panel_size : weight;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t start = task.first_row + rows * i / count, stop = task.first_row + rows * (i + 1) / count;
       const Tile tile = {args.x + start * args.x_stride,
@@ -160,7 +171,9 @@ void run_task(const LinearArgs& args, const LinearTask& task) {
                          args.y_stride,
                          args.k,
                          args.n - column,
-                         args.bias != nullptr ? args.bias + column : nullptr};
+                         args.bias != nullptr ? args.bias + column : nullptr,
+                         fetch ? next + i * share : next,
+                         fetch ? 2 * kPanel * 2 / count : 0};
       tiles[stop - start - 1](tile, weight);
     }
   }
@@ -170,7 +183,7 @@ template <Dtype dtype>
 void linear(const LinearArgs& args, const ThreadContext& context) {
   const LinearTasks tasks(args, context.num_threads, kRows);
   for (int32_t chunk = context.claim(); chunk < tasks.count(); chunk = context.claim()) {
-    run_task<dtype>(args, tasks.task(chunk));
+    run_task<dtype>(args, tasks.task(chunk), context.num_threads);
   }
 }
 
