@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
+
 from octavo_kernels.cpu.backend import CpuBackend
 from octavo_kernels.cpu.native import Isa, available_isas
 from octavo_kernels.cpu.packed_linear import NativeLinear
@@ -63,7 +64,7 @@ def roofs() -> dict[str, float]:
 
 def native_call(backend: CpuBackend, x: torch.Tensor, weights: list[NativeLinear]) -> Callable[[], object]:
     """One program that multiplies the same rows by every weight."""
-    rows, width = x.shape
+    rows = x.shape[0]
     table = backend.pack_linear(x, None)
     head = backend.pack_linear(torch.zeros(16, weights[0].out_features), None)
 

@@ -188,7 +188,9 @@ def load_library() -> ctypes.CDLL:
     library.octavo_struct_sizes(theirs)
     ours = [ctypes.sizeof(struct) for struct in (RunStruct, OpStruct, SampleStruct)]
     if list(theirs) != ours:
-        raise NativeLibraryError("the native CPU kernels were built from other sources: run python kernels/build_native.py")
+        raise NativeLibraryError(
+            "the native CPU kernels were built from other sources: run python kernels/build_native.py"
+        )
     return library
 
 
@@ -211,7 +213,9 @@ class Engine:
         self._library = load_library()
         self._handle = self._library.octavo_engine_create(num_threads, isa)
         if not self._handle:
-            raise NativeLibraryError(f"no CPU engine with {num_threads} threads and {isa.name} can be made on this machine")
+            raise NativeLibraryError(
+                f"no CPU engine with {num_threads} threads and {isa.name} can be made on this machine"
+            )
         finalize(self, self._library.octavo_engine_destroy, self._handle)
 
     def run(self, ops: Sequence[OpStruct], args: RunStruct) -> None:

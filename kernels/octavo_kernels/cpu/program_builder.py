@@ -213,7 +213,12 @@ def record(forward: Callable[[Ops[Any]], Any], cache: CacheShape, vocab_size: in
     logits: SymbolicValue = forward(builder)
     last = builder.calls[-1]
     buffer = builder.buffers[logits.buffer]
-    if last.out != logits or last.code is not OpCode.LINEAR or buffer.rows is not Rows.LOGITS or logits.width != vocab_size:
+    if (
+        last.out != logits
+        or last.code is not OpCode.LINEAR
+        or buffer.rows is not Rows.LOGITS
+        or logits.width != vocab_size
+    ):
         raise ValueError(f"a forward must end in a linear of logits_rows with {vocab_size} columns")
     buffer.rows, buffer.stride = Rows.OUTPUT, vocab_size
     ops = (OpStruct * len(builder.calls))()

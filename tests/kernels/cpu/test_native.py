@@ -6,6 +6,7 @@ import time
 
 import pytest
 import torch
+
 from octavo_kernels.backend import SamplingBatch
 from octavo_kernels.cpu.backend import CpuBackend
 from octavo_kernels.cpu.native import Engine, Isa, NativeLibraryError, available_isas
@@ -46,9 +47,7 @@ def test_threads_sleep_between_steps() -> None:
 def test_callers_on_several_python_threads_take_turns() -> None:
     backend = CpuBackend(2, torch.float32)
     results: list[int] = []
-    callers = [
-        threading.Thread(target=lambda: results.extend(greedy(backend) for _ in range(50))) for _ in range(3)
-    ]
+    callers = [threading.Thread(target=lambda: results.extend(greedy(backend) for _ in range(50))) for _ in range(3)]
     for caller in callers:
         caller.start()
     for caller in callers:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from octavo_kernels.cpu.backend import CpuBackend
 from octavo_kernels.cpu.native import Isa, available_isas
 from octavo_kernels.ops import Batch, CacheShape, Ops

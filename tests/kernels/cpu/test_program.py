@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from octavo_kernels.cpu import program as program_module
 from octavo_kernels.cpu.backend import CpuBackend
 from octavo_kernels.cpu.native import available_isas

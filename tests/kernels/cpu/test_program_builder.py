@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from octavo_kernels.cpu.backend import CpuBackend
 from octavo_kernels.cpu.native import Rows, available_isas
 from octavo_kernels.cpu.program_builder import Buffer, ProgramBuilder, plan_arena, record, row_stride
