@@ -84,7 +84,7 @@ class Ops(Protocol, Generic[V]):
     """The ops of one step. Activations are float32 or the backend's activation dtype; each file `<op>.py` has the maths."""
 
     def embedding(self, table: PackedLinear) -> V:
-        """Rows of `table` (the [vocab, H] embedding, packed so that it also serves as a tied lm_head) for the step's tokens: [T, H]."""
+        """Rows of `table` for the step's tokens: [T, H]. The packed [vocab, H] embedding also serves as a tied lm_head."""
         ...
 
     def rms_norm(self, x: V, weight: torch.Tensor, eps: float) -> V:

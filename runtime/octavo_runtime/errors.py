@@ -1,17 +1,17 @@
 """Every error that a user can meet, and what HTTP makes of it.
 
-    OctavoError
-    +-- StartError               the server cannot start: `cause` is one of `StartCause`
-    +-- EngineDeadError          the engine process is gone: 500, the server exits
-    +-- RequestError             one request is refused, the service goes on
-        +-- InvalidRequestError      400  a field is wrong (`param` names it)
-        +-- UnauthorizedError        401
-        +-- NotFoundError            404  unknown model or path
-        +-- MethodNotAllowedError    405
-        +-- PayloadTooLargeError     413
-        +-- UnsupportedMediaError    415
-        +-- QueueFullError           429  with Retry-After
-        +-- ServiceUnavailableError  503  not ready yet, or draining
+OctavoError
++-- StartError               the server cannot start: `cause` is one of `StartCause`
++-- EngineDeadError          the engine process is gone: 500, the server exits
++-- RequestError             one request is refused, the service goes on
+    +-- InvalidRequestError      400  a field is wrong (`param` names it)
+    +-- UnauthorizedError        401
+    +-- NotFoundError            404  unknown model or path
+    +-- MethodNotAllowedError    405
+    +-- PayloadTooLargeError     413
+    +-- UnsupportedMediaError    415
+    +-- QueueFullError           429  with Retry-After
+    +-- ServiceUnavailableError  503  not ready yet, or draining
 """
 
 from enum import StrEnum

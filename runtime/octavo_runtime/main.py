@@ -179,7 +179,9 @@ def load_text(settings: Settings, source: ModelSource) -> TextLayer:
     template = ChatTemplate.load(source, tokenizer, model.chat_template)
     defaults = generation_defaults(source, tokenizer.eos_token_id, model.generation_config)
     if defaults.sampling:
-        logger.info("sampling defaults of the model: %s (--generation-config vllm leaves them out)", dict(defaults.sampling))
+        logger.info(
+            "sampling defaults of the model: %s (--generation-config vllm leaves them out)", dict(defaults.sampling)
+        )
     return TextLayer(
         tokenizer=tokenizer,
         chat_template=template if template.exists else None,

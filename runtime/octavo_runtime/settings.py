@@ -72,7 +72,9 @@ class Settings(BaseModel):
         chosen = self.scheduler
         return SchedulerConfig(
             max_num_batched_tokens=chosen.max_num_batched_tokens,
-            max_num_seqs=chosen.max_num_seqs,
+            max_num_seqs=min(
+                chosen.max_num_seqs, chosen.max_num_batched_tokens
+            ),  # the default of one is above the other
             max_model_len=max_model_len,
             chunked_prefill=chosen.enable_chunked_prefill,
             delay_factor=chosen.scheduler_delay_factor,

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from octavo_kernels.backend_name import BackendName
 from octavo_runtime.engine.config import PreemptionMode, SchedulingPolicy
@@ -137,6 +137,16 @@ class SchedulerSettings(Group):
     )
     scheduling_policy: SchedulingPolicy = Field(default=SchedulingPolicy.FCFS, description="order of the queue")
     preemption_mode: PreemptionMode = Field(default=PreemptionMode.AUTO, description="what happens when blocks run out")
+
+    @field_validator("max_num_seqs")
+    @classmethod
+    def _fits_into_a_step(cls, value: int, info: ValidationInfo) -> int:
+        tokens = info.data.get("max_num_batched_tokens", value)
+        if value > tokens:
+            raise ValueError(
+                f"must be at most --max-num-batched-tokens ({tokens}), so that every sequence gets on, got {value}"
+            )
+        return value
 
 
 class ServerSettings(Group):

@@ -21,7 +21,9 @@ def test_every_path_that_a_document_names_exists(document: Path) -> None:
 
 
 def test_readme_tree_is_the_tree_of_the_disk() -> None:
-    done = subprocess.run([sys.executable, "scripts/readme_tree.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "scripts/readme_tree.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -90,6 +90,10 @@ def test_engine_environment_keeps_what_the_user_set(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
+        (
+            {"max_num_seqs": 300, "max_num_batched_tokens": 256},
+            "--max-num-seqs must be at most --max-num-batched-tokens (256), so that every sequence gets on, got 300.",
+        ),
         ({"port": "abc"}, "--port must be a valid integer, got 'abc'."),
         ({"port": "70000"}, "--port must be less than or equal to 65535, got '70000'."),
         ({"tensor_parallel_size": 2}, "--tensor-parallel-size must be 1: more devices come in a later release, got 2."),

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from octavo_kernels.backend_name import BackendName
-
 from octavo_runtime.engine.config import CacheConfig, SchedulerConfig
 from octavo_runtime.engine.llm_engine import LLMEngine
 from octavo_runtime.engine.messages import AddRequest, FinishReason, SchedulerStats, TokenLogprobs

@@ -1,14 +1,13 @@
 """Greedy tokens and log-probabilities on the real model are those of `transformers` in float32, whatever the batch, the
 cache, the policy and the block size."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import engines
 import pytest
 import torch
-from octavo_kernels.backend_name import BackendName
 
+import engines
+from octavo_kernels.backend_name import BackendName
 from octavo_runtime.engine.config import CacheConfig, SchedulerConfig
 from octavo_runtime.engine.sampling_params import SamplingParams
 from octavo_runtime.hub import embedded_model_path, resolve_model
@@ -80,8 +79,8 @@ def expected_many(tokenizer: Tokenizer) -> list[Expected]:
 
 
 @pytest.fixture(scope="module", params=[8, 16, 32])
-def worker(request: pytest.FixtureRequest) -> Iterator[engines.Worker]:
-    yield engines.start_worker(request.param)
+def worker(request: pytest.FixtureRequest) -> tuple[engines.Worker, engines.WorkerReady]:
+    return engines.start_worker(request.param)
 
 
 def check(worker, expected: list[Expected], scheduler: SchedulerConfig, prefix_caching: bool) -> None:  # type: ignore[no-untyped-def]
@@ -106,7 +105,9 @@ def test_greedy_tokens_are_those_of_transformers_short_form(worker, expected_few
 @pytest.mark.parametrize("batch", [1, 7, 32])
 @pytest.mark.parametrize("prefix_caching", [True, False])
 @pytest.mark.parametrize("chunked", [True, False])
-def test_greedy_tokens_are_those_of_transformers(worker, expected_many, batch: int, prefix_caching: bool, chunked: bool) -> None:  # type: ignore[no-untyped-def]  # noqa: PLR0913
+def test_greedy_tokens_are_those_of_transformers(
+    worker, expected_many, batch: int, prefix_caching: bool, chunked: bool
+) -> None:  # type: ignore[no-untyped-def]
     scheduler = SchedulerConfig(
         max_model_len=8192, max_num_seqs=batch, max_num_batched_tokens=256 if chunked else 2048, chunked_prefill=chunked
     )
@@ -118,5 +119,3 @@ def test_torch_fallback_and_reference_agree_with_transformers(expected_few: list
     for backend in (BackendName.REFERENCE,):
         scheduler = SchedulerConfig(max_model_len=8192, max_num_seqs=12)
         check(engines.start_worker(16, backend), expected_few[:3], scheduler, prefix_caching=False)
-
-

@@ -47,7 +47,10 @@ def test_token_id_prompts_give_what_their_text_gives(client: OpenAI) -> None:
     ask = {"model": "smollm2", "temperature": 0, "max_tokens": 8}
     text = "The sky is"
     ids = client.post("/../tokenize", body={"prompt": text}, cast_to=object)["tokens"]  # type: ignore[index]
-    assert client.completions.create(prompt=ids, **ask).choices[0].text == client.completions.create(prompt=text, **ask).choices[0].text
+    assert (
+        client.completions.create(prompt=ids, **ask).choices[0].text
+        == client.completions.create(prompt=text, **ask).choices[0].text
+    )
 
 
 def test_completion_logprobs_and_echo(client: OpenAI) -> None:

@@ -1,11 +1,9 @@
 """A cache for 8 sequences and 64 requests, some with four samples, some with beams: all finish, with the tokens they have
 without pressure, and leave every block free."""
 
-from collections.abc import Iterator
-
-import engines
 import pytest
 
+import engines
 from octavo_runtime.engine.config import CacheConfig, PreemptionMode, SchedulerConfig, SchedulingPolicy
 from octavo_runtime.engine.messages import FinishReason
 from octavo_runtime.engine.sampling_params import SamplingParams
@@ -19,8 +17,8 @@ Request = tuple[list[int], SamplingParams]
 
 
 @pytest.fixture(scope="module")
-def worker() -> Iterator[tuple[engines.Worker, engines.WorkerReady]]:
-    yield engines.start_worker(BLOCK_SIZE)
+def worker() -> tuple[engines.Worker, engines.WorkerReady]:
+    return engines.start_worker(BLOCK_SIZE)
 
 
 def requests() -> list[Request]:
@@ -43,7 +41,9 @@ def run(  # type: ignore[no-untyped-def]
     worker, scheduler: SchedulerConfig, num_blocks: int, num_host_blocks: int, priorities: list[int]
 ) -> tuple[list[dict[int, list[int]]], int]:
     """Tokens per request and the number of preemptions."""
-    cache = CacheConfig(block_size=BLOCK_SIZE, num_blocks=num_blocks, num_host_blocks=num_host_blocks, prefix_caching=True)
+    cache = CacheConfig(
+        block_size=BLOCK_SIZE, num_blocks=num_blocks, num_host_blocks=num_host_blocks, prefix_caching=True
+    )
     engine = engines.make_engine(worker[0], scheduler, cache)
     done = engines.run(engine, requests(), priorities)
     assert all(answer.num_finished == 1 for answer in done.answers)

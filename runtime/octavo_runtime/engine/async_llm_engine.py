@@ -145,9 +145,7 @@ class AsyncLLMEngine(asyncio.Protocol):
         if self.dead is None:
             self.dead = failure
         for request_id, stream in self._streams.items():
-            stream.put(
-                RequestFinished(request_id=request_id, reason=FinishReason.ERROR, error=self.dead.message)
-            )
+            stream.put(RequestFinished(request_id=request_id, reason=FinishReason.ERROR, error=self.dead.message))
         self._notify()
 
     # asyncio.Protocol
@@ -160,7 +158,7 @@ class AsyncLLMEngine(asyncio.Protocol):
         for message in self._frames.feed(data):
             self._take(message)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._transport = None
         self.fail(EngineFailed(cause=StartCause.ENGINE_DIED, message="The engine process ended unexpectedly."))
 

@@ -10,6 +10,9 @@ from typing import Annotated
 
 import msgspec
 
+MAX_SEQUENCES = 16384
+"""The most sequences of one request."""
+
 MIN_TEMPERATURE = 0.01
 """A smaller positive temperature is raised to this, so that logits / temperature stays finite."""
 
@@ -43,7 +46,9 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     ignore_eos: bool = False
     max_tokens: int | None = None  # None: as long as the context allows
     min_tokens: int = 0
-    logprobs: int | None = None  # top log-probabilities per generated token; 0 = only the chosen one; -1 = whole vocabulary
+    logprobs: int | None = (
+        None  # top log-probabilities per generated token; 0 = only the chosen one; -1 = whole vocabulary
+    )
     prompt_logprobs: int | None = None
     logit_bias: Mapping[int, float] | None = None  # clamped to [-100, 100]
     allowed_token_ids: tuple[int, ...] | None = None
@@ -57,37 +62,48 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     truncate_prompt_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        for field, ok, message in self._checks():
+        for field, ok, requirement in self._requirements():
             if not ok:
-                raise SamplingParamsError(field, message)
+                raise SamplingParamsError(field, f"{field} must {requirement}, got {str(getattr(self, field))[:100]}.")
 
-    def _checks(self) -> list[tuple[str, bool, str]]:
+    def _requirements(self) -> list[tuple[str, bool, str]]:
+        """(field, whether it holds, what the field must do)."""
         greedy = self.temperature == 0.0 and not self.use_beam_search
-        finite = math.isfinite
-        width = self.num_sequences
+        width, truncate = self.num_sequences, self.truncate_prompt_tokens
         return [
-            ("n", 1 <= self.n <= 16384, f"n must be between 1 and 16384, got {self.n}."),
-            ("n", not greedy or self.n == 1, f"n must be 1 when temperature is 0 (every choice would be the same), got {self.n}."),
-            ("best_of", width >= self.n, f"best_of must be at least n ({self.n}), got {self.best_of}."),
-            ("best_of", width <= 16384, f"best_of must be at most 16384, got {self.best_of}."),
-            ("best_of", not greedy or width == 1, f"best_of must be 1 when temperature is 0, got {self.best_of}."),
-            ("temperature", finite(self.temperature) and 0 <= self.temperature <= 2, f"temperature must be between 0 and 2, got {self.temperature}."),
-            ("top_p", 0 < self.top_p <= 1, f"top_p must be in (0, 1], got {self.top_p}."),
-            ("top_k", self.top_k >= -1, f"top_k must be 0 or -1 (off) or at least 1, got {self.top_k}."),
-            ("min_p", 0 <= self.min_p <= 1, f"min_p must be in [0, 1], got {self.min_p}."),
-            ("presence_penalty", -2 <= self.presence_penalty <= 2, f"presence_penalty must be in [-2, 2], got {self.presence_penalty}."),
-            ("frequency_penalty", -2 <= self.frequency_penalty <= 2, f"frequency_penalty must be in [-2, 2], got {self.frequency_penalty}."),
-            ("repetition_penalty", finite(self.repetition_penalty) and self.repetition_penalty > 0, f"repetition_penalty must be above 0, got {self.repetition_penalty}."),
-            ("max_tokens", self.max_tokens is None or self.max_tokens >= 1, f"max_tokens must be at least 1, got {self.max_tokens}."),
-            ("min_tokens", self.min_tokens >= 0, f"min_tokens must be at least 0, got {self.min_tokens}."),
-            ("min_tokens", self.max_tokens is None or self.min_tokens <= self.max_tokens, f"min_tokens ({self.min_tokens}) must be at most max_tokens ({self.max_tokens})."),
-            ("logprobs", self.logprobs is None or self.logprobs >= -1, f"logprobs must be at least 0, or -1 for the whole vocabulary, got {self.logprobs}."),
-            ("prompt_logprobs", self.prompt_logprobs is None or self.prompt_logprobs >= -1, f"prompt_logprobs must be at least 0, or -1 for the whole vocabulary, got {self.prompt_logprobs}."),
-            ("stop", all(self.stop), "stop must not contain an empty string."),
-            ("length_penalty", finite(self.length_penalty), f"length_penalty must be a finite number, got {self.length_penalty}."),
-            ("allowed_token_ids", self.allowed_token_ids is None or len(self.allowed_token_ids) > 0, "allowed_token_ids must name at least one token."),
-            ("truncate_prompt_tokens", self.truncate_prompt_tokens is None or self.truncate_prompt_tokens >= -1 and self.truncate_prompt_tokens != 0, f"truncate_prompt_tokens must be at least 1, or -1 for the longest that fits, got {self.truncate_prompt_tokens}."),
-        ]  # fmt: skip
+            ("n", 1 <= self.n <= MAX_SEQUENCES, f"be between 1 and {MAX_SEQUENCES}"),
+            ("n", not greedy or self.n == 1, "be 1 when temperature is 0 (every choice would be the same)"),
+            ("best_of", self.n <= width <= MAX_SEQUENCES, f"be between n ({self.n}) and {MAX_SEQUENCES}"),
+            ("best_of", not greedy or width == 1, "be 1 when temperature is 0"),
+            ("temperature", 0 <= self.temperature <= 2, "be between 0 and 2"),
+            ("top_p", 0 < self.top_p <= 1, "be above 0 and at most 1"),
+            ("top_k", self.top_k >= -1, "be at least 1, or 0 or -1 for off"),
+            ("min_p", 0 <= self.min_p <= 1, "be between 0 and 1"),
+            ("presence_penalty", -2 <= self.presence_penalty <= 2, "be between -2 and 2"),
+            ("frequency_penalty", -2 <= self.frequency_penalty <= 2, "be between -2 and 2"),
+            ("repetition_penalty", 0 < self.repetition_penalty < math.inf, "be a finite number above 0"),
+            ("max_tokens", self.max_tokens is None or self.max_tokens >= 1, "be at least 1"),
+            ("min_tokens", self.min_tokens >= 0, "be at least 0"),
+            (
+                "min_tokens",
+                self.max_tokens is None or self.min_tokens <= self.max_tokens,
+                f"be at most max_tokens ({self.max_tokens})",
+            ),
+            ("logprobs", self.logprobs is None or self.logprobs >= -1, "be at least 0, or -1 for all"),
+            (
+                "prompt_logprobs",
+                self.prompt_logprobs is None or self.prompt_logprobs >= -1,
+                "be at least 0, or -1 for all",
+            ),
+            ("stop", all(self.stop), "hold no empty string"),
+            ("length_penalty", math.isfinite(self.length_penalty), "be a finite number"),
+            ("allowed_token_ids", self.allowed_token_ids != (), "name at least one token"),
+            (
+                "truncate_prompt_tokens",
+                truncate is None or truncate == -1 or truncate >= 1,
+                "be at least 1, or -1 for the longest that fits",
+            ),
+        ]
 
     @property
     def num_sequences(self) -> int:

@@ -5,6 +5,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+
 from octavo_runtime.engine.admission import make_group
 from octavo_runtime.engine.config import CacheConfig, SchedulerConfig
 from octavo_runtime.engine.llm_engine import LLMEngine

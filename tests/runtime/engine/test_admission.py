@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+
 from octavo_runtime.engine.admission import check_request, make_group
 from octavo_runtime.engine.config import SchedulerConfig, SchedulingPolicy
 from octavo_runtime.engine.messages import AddRequest

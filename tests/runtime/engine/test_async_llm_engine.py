@@ -65,7 +65,9 @@ def finished(name: str) -> RequestFinished:
     return RequestFinished(request_id=name, reason=FinishReason.STOP)
 
 
-async def test_each_request_gets_its_own_events_and_ends_with_the_terminal_one(pair: tuple[AsyncLLMEngine, Peer]) -> None:
+async def test_each_request_gets_its_own_events_and_ends_with_the_terminal_one(
+    pair: tuple[AsyncLLMEngine, Peer],
+) -> None:
     engine, peer = pair
 
     async def run(name: str) -> list[object]:
@@ -109,7 +111,9 @@ async def test_a_dying_engine_ends_every_open_request_with_one_error(pair: tuple
         await anext(engine.generate(add("b")))
 
 
-async def test_waiting_for_ready_reports_progress_and_fails_with_the_engines_cause(pair: tuple[AsyncLLMEngine, Peer]) -> None:
+async def test_waiting_for_ready_reports_progress_and_fails_with_the_engines_cause(
+    pair: tuple[AsyncLLMEngine, Peer],
+) -> None:
     engine, peer = pair
     seen: list[LoadProgress] = []
     task = asyncio.create_task(engine.wait_ready(seen.append))

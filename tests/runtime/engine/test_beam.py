@@ -2,6 +2,7 @@ from math import inf
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
+
 from octavo_runtime.engine.beam import Beam, BeamSearch, Child
 from octavo_runtime.engine.messages import FinishReason
 from octavo_runtime.engine.simulation import SimulatedModel

@@ -5,6 +5,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
 from octavo_runtime.engine.admission import make_group
 from octavo_runtime.engine.block_manager import AllocStatus, BlockManager
 from octavo_runtime.engine.config import CacheConfig, SchedulerConfig

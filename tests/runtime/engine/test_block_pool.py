@@ -1,4 +1,5 @@
 import pytest
+
 from octavo_runtime.engine.block_pool import BlockPool
 from octavo_runtime.engine.prefix_cache import PrefixCache
 

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from octavo_runtime.engine.config import PreemptionMode
 from octavo_runtime.engine.messages import FinishReason
 

@@ -3,6 +3,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+
 from octavo_runtime.engine.config import CacheConfig, PreemptionMode, SchedulerConfig, SchedulingPolicy
 from octavo_runtime.engine.llm_engine import LLMEngine
 from octavo_runtime.engine.messages import AddRequest, FinishReason

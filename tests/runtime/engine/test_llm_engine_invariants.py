@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+
 from octavo_runtime.engine.config import CacheConfig, PreemptionMode, SchedulerConfig, SchedulingPolicy
 from octavo_runtime.engine.llm_engine import LLMEngine
 from octavo_runtime.engine.messages import AddRequest, FinishReason, RequestFinished, SequenceOutput, StepOutputs

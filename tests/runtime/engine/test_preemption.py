@@ -2,6 +2,7 @@ import logging
 from collections.abc import Callable
 
 import pytest
+
 from octavo_runtime.engine.block_manager import BlockManager
 from octavo_runtime.engine.budget import SchedulingBudget
 from octavo_runtime.engine.config import CacheConfig, PreemptionMode

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 
 import pytest
+
 from octavo_runtime.engine.config import SchedulerConfig, SchedulingPolicy
 from octavo_runtime.engine.queues import GroupQueue, RunningList
 from octavo_runtime.engine.sequence import GroupState, SequenceGroup

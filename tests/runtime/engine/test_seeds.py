@@ -2,6 +2,7 @@ from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from octavo_runtime.engine.seeds import next_uniform, request_seed, uniform
 from octavo_runtime.engine.sequence import Sequence
 
