@@ -60,9 +60,9 @@ class NativeBuildError(Exception):
 
 
 def find_compiler() -> list[str] | None:
-    """$CXX, or the first of g++, c++ and clang++ on the path."""
-    if chosen := environ.get("CXX"):
-        return shlex.split(chosen)
+    """$CXX, or the first of g++, c++ and clang++ on the path; None when it is not there."""
+    if chosen := shlex.split(environ.get("CXX", "")):
+        return chosen if shutil.which(chosen[0]) else None
     return next(([path] for name in ("g++", "c++", "clang++") if (path := shutil.which(name))), None)
 
 
@@ -120,7 +120,7 @@ def build_or_explain() -> Path | None:
     if sys.platform != "linux" or platform.machine() != "x86_64":
         reason = f"they are for x86-64 Linux and this is {platform.machine()} {sys.platform}"
     elif (compiler := find_compiler()) is None:
-        reason = "no C++ compiler was found (set CXX, or install g++)"
+        reason = "no C++ compiler was found (install g++, or set CXX to one)"
     else:
         try:
             return build(compiler)
@@ -156,7 +156,7 @@ def main() -> None:
     options = parser.parse_args()
     compiler = find_compiler()
     if compiler is None:
-        sys.exit("octavo: no C++ compiler was found: set CXX, or install g++")
+        sys.exit("octavo: no C++ compiler was found: install g++, or set CXX to one")
     try:
         build(compiler, force=options.force)
     except NativeBuildError as error:

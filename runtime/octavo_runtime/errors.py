@@ -110,6 +110,13 @@ class QueueFullError(RequestError):
         self.retry_after = retry_after
 
 
+class GenerationFailedError(RequestError):
+    """The engine gave the request up after it had begun."""
+
+    status = 500
+    type = "InternalServerError"
+
+
 class ServiceUnavailableError(RequestError):
     """The server is starting or draining."""
 

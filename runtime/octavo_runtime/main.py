@@ -195,6 +195,7 @@ def server_config(settings: Settings, source: ModelSource, api_keys: tuple[str, 
     server = settings.server
     return ServerConfig(
         served_model_names=settings.served_names or (source.name,),
+        model_root=str(source.path),
         api_keys=api_keys,
         allowed_origins=server.allowed_origins,
         allowed_methods=server.allowed_methods,

@@ -19,20 +19,13 @@ from octavo_runtime.engine.messages import (
     TokenLogprobs,
 )
 from octavo_runtime.engine.sampling_params import SamplingParams
-from octavo_runtime.errors import EngineDeadError, InvalidRequestError, RequestError
+from octavo_runtime.errors import EngineDeadError, GenerationFailedError, InvalidRequestError
 from octavo_runtime.metrics import RequestTimer, ServerMetrics
 from octavo_runtime.server.admission import Admission
 from octavo_runtime.server.event_merge import merged_events
 from octavo_runtime.server.interfaces import Engine, RequestEvent, TextLayer
 from octavo_runtime.server.prompts import Prompt
 from octavo_runtime.text.output_processor import OutputProcessor
-
-
-class GenerationFailedError(RequestError):
-    """The engine gave the request up after it had begun."""
-
-    status = 500
-    type = "InternalServerError"
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,8 +121,8 @@ class PromptEncoder:
         least = -(-len(text) // self._longest_token)
         if least > limit:
             raise InvalidRequestError(
-                f"This model's context is {limit} tokens. The prompt has {len(text)} characters, which is at least "
-                f"{least} tokens. Shorten it.",
+                f"This model's maximum context length is {limit} tokens. The prompt has {len(text)} characters, which is "
+                f"at least {least} tokens. Shorten it.",
                 "input_tokens",
             )
 
@@ -233,8 +233,8 @@ def resolve_max_tokens(prompts: Sequence[Prompt], wanted: int | None, default: i
     if room < 1 or (wanted is not None and wanted > room):
         asked = wanted or 1
         raise InvalidRequestError(
-            f"This model's context is {limits.max_model_len} tokens. The prompt has {longest} and up to {asked} more "
-            f"were asked for, {longest + asked} in all. Shorten the prompt or lower max_tokens.",
+            f"This model's maximum context length is {limits.max_model_len} tokens. The prompt has {longest} and up to "
+            f"{asked} more were asked for, {longest + asked} in all. Shorten the prompt or lower max_tokens.",
             "input_tokens",
         )
     if wanted is not None:
