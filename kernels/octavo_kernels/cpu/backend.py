@@ -43,15 +43,16 @@ class CpuBackend:
         return pack_linear(weight, bias, self.weight_dtype, self._arena)
 
     def allocate_kv_cache(self, shape: CacheShape) -> KVCache:
-        """Zeros; the operating system gives the pages when they are first written.
+        """Not initialised: attention reads no slot beyond a context, and the operating system gives pages when they are
+        first written, so a large cache costs no time at start.
 
         :raises ValueError: for a dtype other than float32 and bfloat16
         """
         if shape.dtype not in DTYPE_CODES:
             raise ValueError(f"the cpu backend keeps the KV cache in float32 or bfloat16, not {shape.dtype}")
         blocks = (shape.num_layers, shape.num_blocks, shape.num_kv_heads)
-        k = torch.zeros(*blocks, shape.head_dim, shape.block_size, dtype=shape.dtype)
-        v = torch.zeros(*blocks, shape.block_size, shape.head_dim, dtype=shape.dtype)
+        k = torch.empty(*blocks, shape.head_dim, shape.block_size, dtype=shape.dtype)
+        v = torch.empty(*blocks, shape.block_size, shape.head_dim, dtype=shape.dtype)
         return KVCache(shape, k, v)
 
     def compile(self, forward: Callable[[Ops[Any]], Any], cache: KVCache, vocab_size: int) -> Program:
