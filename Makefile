@@ -20,7 +20,7 @@ test: setup ## Run the tests (minutes)
 	@$(PY) -m pytest -q
 
 test-slow: setup ## Run the long forms too (state machines, 10,000 fuzzed bodies, faults)
-	@$(PY) -m pytest -q -m "slow or not slow"
+	@$(PY) -m pytest -q -m ""
 
 check: setup ## Lint, types, import contracts, README tree
 	@$(PY) -m ruff check .
@@ -38,7 +38,7 @@ native: setup ## Build the native CPU kernels again
 	@$(PY) kernels/build_native.py
 
 bench: setup ## Serving benchmark beside vLLM and llama.cpp (installs them; an hour the first time)
-	@$(PY) -m benchmarks.serving.compare
+	@PYTHONPATH=. $(PY) -m benchmarks.serving.compare
 
 bench-kernels: setup ## Kernel benchmarks beside torch
 	@for f in benchmarks/kernels/bench_*.py; do $(PY) $$f; done

@@ -44,22 +44,21 @@ def prompts(tokenizer: Tokenizer, count: int) -> list[list[int]]:
 
 
 def ask_transformers(all_prompts: list[list[int]]) -> list[Expected]:
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, GenerationConfig
 
     path = embedded_model_path()
     model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).eval()
+    model.generation_config = GenerationConfig(do_sample=False, max_new_tokens=NUM_TOKENS, pad_token_id=0)
     expected = []
     with torch.inference_mode():
         for prompt in all_prompts:
-            out = model(torch.tensor([prompt]), use_cache=True, logits_to_keep=1)
-            tokens, logprobs = [], []
-            for _ in range(NUM_TOKENS):
-                scores = out.logits[0, -1].float().log_softmax(-1)
-                token = int(scores.argmax())
-                tokens.append(token)
-                logprobs.append(float(scores[token]))
-                out = model(torch.tensor([[token]]), past_key_values=out.past_key_values, use_cache=True)
-            expected.append(Expected(prompt, tokens, logprobs))
+            ids = torch.tensor([prompt])
+            out = model.generate(
+                ids, attention_mask=torch.ones_like(ids), output_logits=True, return_dict_in_generate=True
+            )
+            tokens = out.sequences[0, len(prompt) :].tolist()
+            logits = torch.stack(out.logits)[:, 0].float().log_softmax(-1)
+            expected.append(Expected(prompt, tokens, [float(row[t]) for row, t in zip(logits, tokens, strict=True)]))
     return expected
 
 

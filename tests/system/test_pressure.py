@@ -60,11 +60,8 @@ def without_pressure(worker) -> list[dict[int, list[int]]]:  # type: ignore[no-u
     return tokens
 
 
-@pytest.mark.parametrize("policy", list(SchedulingPolicy))
-@pytest.mark.parametrize("mode", [PreemptionMode.RECOMPUTE, PreemptionMode.SWAP])
-@pytest.mark.parametrize("chunked", [True, False])
-def test_everything_finishes_under_pressure_with_the_same_tokens(  # type: ignore[no-untyped-def]
-    worker, without_pressure, policy: SchedulingPolicy, mode: PreemptionMode, chunked: bool
+def check_under_pressure(  # type: ignore[no-untyped-def]
+    worker, wanted: list[dict[int, list[int]]], policy: SchedulingPolicy, mode: PreemptionMode, chunked: bool
 ) -> None:
     scheduler = SchedulerConfig(
         max_model_len=2048, max_num_seqs=256, policy=policy, preemption_mode=mode, chunked_prefill=chunked
@@ -74,4 +71,27 @@ def test_everything_finishes_under_pressure_with_the_same_tokens(  # type: ignor
     host_blocks = 64 if mode is PreemptionMode.SWAP else 0
     tokens, preemptions = run(worker, scheduler, num_blocks, host_blocks, priorities)
     assert preemptions > 0
-    assert tokens == without_pressure
+    assert tokens == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", list(SchedulingPolicy))
+@pytest.mark.parametrize("mode", [PreemptionMode.RECOMPUTE, PreemptionMode.SWAP])
+@pytest.mark.parametrize("chunked", [True, False])
+def test_everything_finishes_under_pressure_with_the_same_tokens(  # type: ignore[no-untyped-def]
+    worker, without_pressure, policy: SchedulingPolicy, mode: PreemptionMode, chunked: bool
+) -> None:
+    check_under_pressure(worker, without_pressure, policy, mode, chunked)
+
+
+@pytest.mark.parametrize(
+    ("policy", "mode", "chunked"),
+    [
+        (SchedulingPolicy.FCFS, PreemptionMode.RECOMPUTE, True),
+        (SchedulingPolicy.PRIORITY, PreemptionMode.SWAP, False),
+    ],
+)
+def test_everything_finishes_under_pressure_short_form(  # type: ignore[no-untyped-def]
+    worker, without_pressure, policy: SchedulingPolicy, mode: PreemptionMode, chunked: bool
+) -> None:
+    check_under_pressure(worker, without_pressure, policy, mode, chunked)
