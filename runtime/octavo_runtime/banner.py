@@ -63,7 +63,8 @@ class Banner:
             sum(ready.timings.values()), model_name, ready.dtype, ready.backend,
             ready.weight_bytes / GIB, ready.cache_bytes / GIB, tokens, ready.max_model_len,
         )  # fmt: skip
-        body = {"model": model_name, "messages": [{"role": "user", "content": "What is the capital of France?"}]}
+        question = {"role": "user", "content": "What is the capital of France?"}
+        body = {"model": model_name, "messages": [question], "temperature": 0}
         key = " -H 'Authorization: Bearer $KEY'" if self._settings.server.api_key else ""
         sys.stderr.write(
             f"\nOctavo serves {model_name} at {self._url}\n\n"

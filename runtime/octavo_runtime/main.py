@@ -1,6 +1,6 @@
 """`serve`: the HTTP process from settings to exit code; the only place that joins HTTP, text and engine.
 
-Resolves the model, starts the engine process, listens at once (probes see the start), becomes ready with the engine, and
+Resolves the model, starts the engine process, listens (probes see the weights load), becomes ready with the engine, and
 ends by SIGTERM (drain, exit 0) or with the engine (exit 1, cause in the termination log). Never imports torch.
 """
 
@@ -12,6 +12,7 @@ import ssl
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -33,9 +34,6 @@ from octavo_runtime.text.generation_defaults import generation_defaults
 from octavo_runtime.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
-
-HANG_SECONDS = 120.0
-"""An engine with work that shows no life for this long is stopped; its stacks go to the log."""
 
 ERROR_FLUSH_SECONDS = 1.0
 """After the engine's death: time for open streams to send their error."""
@@ -88,20 +86,20 @@ class _Replica:
 
     async def _live(self, parts: "_Parts") -> int:
         """From listening to the end."""
-        ready = asyncio.create_task(self._become_ready(parts))
         stopping = asyncio.create_task(self._stop.wait())
         dying = asyncio.create_task(parts.engine.wait_dead())
-        watching = asyncio.create_task(self._watch_pulse(parts))
-        tasks = (ready, stopping, dying, watching)
+        helpers = [asyncio.create_task(work) for work in (self._become_ready(parts), self._watch_pulse(parts))]
         try:
             await asyncio.wait((stopping, dying), return_when=asyncio.FIRST_COMPLETED)
+            if not dying.done():
+                await self._drain(parts, dying)
             if dying.done():
                 return await self._end_with_engine(parts, dying.result())
-            return await self._drain(parts)
+            parts.engine.shutdown()
+            await parts.process.stop()
+            return 0
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _cancel(stopping, dying, *helpers)
 
     async def _become_ready(self, parts: "_Parts") -> None:
         with contextlib.suppress(EngineDeadError):
@@ -110,30 +108,27 @@ class _Replica:
             self._banner.ready(ready, parts.config.model_name)
 
     async def _watch_pulse(self, parts: "_Parts") -> None:
-        """Ends a hung engine: it has work and does not beat."""
+        """Ends a hung engine: it has work and does not beat. Its stacks go to the log."""
+        limit = self._settings.server.engine_hang_timeout
         while True:
             await asyncio.sleep(1.0)
             heartbeat = parts.process.heartbeat
-            if heartbeat.has_work and heartbeat.age() > HANG_SECONDS:
+            if heartbeat.has_work and heartbeat.age() > limit:
                 parts.process.dump_stacks()
                 await asyncio.sleep(1.0)
-                message = f"The engine showed no life for {HANG_SECONDS:.0f} s; its stacks are in the log."
+                message = f"The engine showed no life for {limit:.0f} s (--engine-hang-timeout); its stacks are in the log."
                 parts.engine.fail(EngineFailed(cause=StartCause.ENGINE_HUNG.value, message=message))
                 return
 
-    async def _drain(self, parts: "_Parts") -> int:
-        """SIGTERM: nothing new, running streams finish up to the deadline. A second signal ends at once."""
+    async def _drain(self, parts: "_Parts", dying: "asyncio.Task[EngineFailed]") -> None:
+        """SIGTERM: nothing new, running streams finish up to the deadline. A second signal, or the engine's death, ends it."""
         self._stop.clear()
         timeout = self._settings.server.shutdown_timeout
         logger.info("stopping: %d requests may finish within %.0f s", parts.engine.num_requests, timeout)
-        drain = asyncio.create_task(parts.app[DRAIN].run(timeout))
+        draining = asyncio.create_task(parts.app[DRAIN].run(timeout))
         again = asyncio.create_task(self._stop.wait())
-        await asyncio.wait((drain, again), return_when=asyncio.FIRST_COMPLETED)
-        for task in (drain, again):
-            task.cancel()
-        parts.engine.shutdown()
-        await parts.process.stop()
-        return 0
+        await asyncio.wait((draining, again, dying), return_when=asyncio.FIRST_COMPLETED)
+        await _cancel(draining, again)
 
     async def _end_with_engine(self, parts: "_Parts", failure: EngineFailed) -> int:
         """Every open request has got its error event; leave the cause and go."""
@@ -159,6 +154,13 @@ class _Replica:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
+
+
+async def _cancel(*tasks: "asyncio.Task[Any]") -> None:
+    """End the tasks and wait until they have."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,7 @@ def server_config(settings: Settings, source: ModelSource, api_keys: tuple[str, 
         enable_request_id_headers=server.enable_request_id_headers,
         enable_prompt_tokens_details=server.enable_prompt_tokens_details,
         access_log=not settings.log.disable_access_log,
+        liveness_timeout=server.engine_hang_timeout,
         keep_alive=server.keep_alive,
     )
 

@@ -176,7 +176,10 @@ class ServerSettings(Group):
     max_num_queued_tokens: TokenCount | None = Field(default=None, ge=1, description="prompt tokens that may wait")
     stream_interval: int = Field(default=1, ge=1, description="tokens per streamed event")
     keep_alive: float = Field(default=75.0, ge=0, description="seconds that an idle connection stays open")
-    shutdown_timeout: float = Field(default=30.0, ge=0, description="seconds that running requests have after SIGTERM")
+    shutdown_timeout: float = Field(default=20.0, ge=0, description="seconds that running requests have after SIGTERM")
+    engine_hang_timeout: float = Field(
+        default=300.0, gt=0, description="seconds of one engine step after which it counts as hung and the server exits"
+    )
     enable_request_id_headers: bool = Field(default=False, description="send X-Request-Id back")
     enable_prompt_tokens_details: bool = Field(default=False, description="report cached prompt tokens in usage")
 
