@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from octavo_kernels.backend import SamplingBatch
-from octavo_kernels.cpu.native import DTYPE_CODES, Engine, Isa, NativeLibraryError, SampleStruct, available_isas
+from octavo_kernels.cpu.native import MAX_VOCAB, Engine, Isa, NativeLibraryError, SampleStruct, available_isas
 from octavo_kernels.cpu.packed_linear import NativeLinear, WeightArena, pack_linear
 from octavo_kernels.cpu.program import Program
 from octavo_kernels.cpu.program_builder import record
+from octavo_kernels.cpu.run_args import check_cache_shape
 from octavo_kernels.ops import CacheShape, KVCache, Ops
 
 
@@ -39,6 +40,9 @@ class CpuBackend:
         self._engine = Engine(num_threads, self.isa)
         self._arena = WeightArena()
 
+    def stored_dtype(self, dtype: torch.dtype) -> torch.dtype:  # noqa: ARG002
+        return self.weight_dtype
+
     def pack_linear(self, weight: torch.Tensor, bias: torch.Tensor | None) -> NativeLinear:
         return pack_linear(weight, bias, self.weight_dtype, self._arena)
 
@@ -46,20 +50,25 @@ class CpuBackend:
         """Not initialised: attention reads no slot beyond a context, and the operating system gives pages when they are
         first written, so a large cache costs no time at start.
 
-        :raises ValueError: for a dtype other than float32 and bfloat16
+        :raises ValueError: for a shape or dtype that the kernels cannot read
         """
-        if shape.dtype not in DTYPE_CODES:
-            raise ValueError(f"the cpu backend keeps the KV cache in float32 or bfloat16, not {shape.dtype}")
+        check_cache_shape(shape)
         blocks = (shape.num_layers, shape.num_blocks, shape.num_kv_heads)
         k = torch.empty(*blocks, shape.head_dim, shape.block_size, dtype=shape.dtype)
         v = torch.empty(*blocks, shape.block_size, shape.head_dim, dtype=shape.dtype)
         return KVCache(shape, k, v)
 
     def compile(self, forward: Callable[[Ops[Any]], Any], cache: KVCache, vocab_size: int) -> Program:
+        """:raises ValueError: for a forward, a cache or a vocabulary that the kernels are not made for"""
+        _check_vocab(vocab_size)
         return Program(record(forward, cache.shape, vocab_size), self._engine, cache, vocab_size)
 
     def sample(self, logits: torch.Tensor, draws: SamplingBatch) -> torch.Tensor:
-        """logits [L, vocab] float32, contiguous -> token ids [S] int32."""
+        """logits [L, vocab] float32, contiguous -> token ids [S] int32.
+
+        :raises ValueError: for a vocabulary that the kernels are not made for
+        """
+        _check_vocab(logits.shape[1])
         token_ids = torch.empty(draws.rows.shape[0], dtype=torch.int32)
         self._engine.sample(
             SampleStruct(
@@ -77,3 +86,8 @@ class CpuBackend:
             )
         )
         return token_ids
+
+
+def _check_vocab(size: int) -> None:
+    if size > MAX_VOCAB:
+        raise ValueError(f"the cpu backend takes vocabularies of at most {MAX_VOCAB} tokens, not {size}")

@@ -1,7 +1,7 @@
 """The shared library: where it is, its structs, and an `Engine` of threads that runs programs.
 
 Mirrors `src/program.h`, `src/kernels.h` and `src/api.cpp`, and checks the sizes when it loads. Knows pointers and
-structs, not models; `program.py` and `backend.py` fill them.
+structs, not models; `run_args.py`, `program_builder.py` and `backend.py` fill them.
 """
 
 import ctypes
@@ -47,6 +47,9 @@ class Rows(IntEnum):
 
 
 DTYPE_CODES = {torch.float32: 0, torch.bfloat16: 1}
+
+MAX_VOCAB = 400_000
+"""Tokens that sampling has scratch for (kernels.h: kMaxVocab)."""
 
 RUN_ERRORS = {
     1: "a token id is outside the vocabulary",

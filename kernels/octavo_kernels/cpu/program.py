@@ -2,8 +2,9 @@
 
 import torch
 
-from octavo_kernels.cpu.native import DTYPE_CODES, BatchStruct, CacheStruct, Engine, RunStruct
+from octavo_kernels.cpu.native import Engine
 from octavo_kernels.cpu.program_builder import Recording
+from octavo_kernels.cpu.run_args import batch_struct, run_struct
 from octavo_kernels.ops import Batch, KVCache
 
 
@@ -22,35 +23,12 @@ class Program:
         self._logits_arena = torch.empty(0)
         self._output = torch.empty(0)
         self._x_bf16 = torch.empty(0, dtype=torch.bfloat16)
-        self._args = RunStruct()
-        shape = cache.shape
-        self._args.cache = CacheStruct(
-            cache.k.data_ptr(),
-            cache.v.data_ptr(),
-            DTYPE_CODES[shape.dtype],
-            shape.block_size,
-            shape.num_kv_heads,
-            shape.head_dim,
-        )
-        self._args.layer_bytes = cache.k.stride(0) * shape.dtype.itemsize
-        self._args.num_blocks = shape.num_blocks
+        self._args = run_struct(cache)
 
     def __call__(self, batch: Batch) -> torch.Tensor:
         num_tokens, num_logits = batch.token_ids.shape[0], batch.logits_rows.shape[0]
         self._reserve(num_tokens, num_logits)
-        self._args.batch = BatchStruct(
-            num_tokens,
-            batch.context_len.shape[0],
-            batch.block_tables.shape[1],
-            num_logits,
-            _int32(batch.token_ids, "token_ids"),
-            _int32(batch.positions, "positions"),
-            _int32(batch.slots, "slots"),
-            _int32(batch.query_start, "query_start"),
-            _int32(batch.context_len, "context_len"),
-            _int32(batch.block_tables, "block_tables"),
-            _int32(batch.logits_rows, "logits_rows"),
-        )
+        self._args.batch = batch_struct(batch)
         self._engine.run(self._recording.ops, self._args)
         return self._output[: num_logits * self._vocab_size].view(num_logits, self._vocab_size)
 
@@ -72,9 +50,3 @@ def _at_least(memory: torch.Tensor, num_elements: int) -> torch.Tensor:
     if memory.numel() >= num_elements:
         return memory
     return torch.empty(num_elements + num_elements // 4, dtype=memory.dtype)
-
-
-def _int32(tensor: torch.Tensor, name: str) -> int:
-    if tensor.dtype is not torch.int32 or not tensor.is_contiguous():
-        raise ValueError(f"batch.{name} must be contiguous int32, not {tensor.dtype} with strides {tensor.stride()}")
-    return tensor.data_ptr()

@@ -15,6 +15,7 @@ from octavo_kernels.cpu.packed_linear import NativeLinear
 from octavo_kernels.ops import AttentionShape, CacheShape, Ops, PackedLinear
 
 CACHE_LINE = 16  # float32 elements
+MAX_GROUP = 128  # query heads of a key-value head for which attention surely has scratch (kernels.h: kScratchBytes)
 ALIASED = 1024  # rows this far apart (4 KiB), or a multiple, compete for the same few lines of a first-level cache
 
 
@@ -191,6 +192,12 @@ class ProgramBuilder:
     def _layer(self, layer: int, shape: AttentionShape) -> dict[str, Any]:
         if (shape.num_kv_heads, shape.head_dim) != (self.cache.num_kv_heads, self.cache.head_dim):
             raise ValueError(f"layer {layer} has other key-value heads than the KV cache")
+        group, rest = divmod(shape.num_heads, shape.num_kv_heads)
+        if rest or group > MAX_GROUP:
+            raise ValueError(
+                f"layer {layer} has {shape.num_heads} query heads over {shape.num_kv_heads} key-value heads; "
+                f"the cpu backend takes whole groups of at most {MAX_GROUP}"
+            )
         return {"layer": layer, "num_heads": shape.num_heads}
 
     def _check_qkv(self, qkv: SymbolicValue, shape: AttentionShape) -> None:

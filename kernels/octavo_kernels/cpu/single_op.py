@@ -7,17 +7,8 @@ from typing import Any
 
 import torch
 
-from octavo_kernels.cpu.native import (
-    DTYPE_CODES,
-    BatchStruct,
-    CacheStruct,
-    Engine,
-    OpCode,
-    OpStruct,
-    Rows,
-    RunStruct,
-    ValueStruct,
-)
+from octavo_kernels.cpu.native import Engine, OpCode, OpStruct, Rows, ValueStruct
+from octavo_kernels.cpu.run_args import batch_struct, run_struct
 from octavo_kernels.ops import AttentionShape, Batch, KVCache
 
 
@@ -54,41 +45,7 @@ def run_attention(
         op.num_heads = shape.num_heads
         op.sliding_window = shape.sliding_window or 0
         op.scale = shape.scale
-    args = RunStruct(
-        batch=batch_struct(batch),
-        cache=cache_struct(cache),
-        layer_bytes=cache.k.stride(0) * cache.shape.dtype.itemsize,
-        num_blocks=cache.shape.num_blocks,
-        token_arena=arena.data_ptr(),
-    )
+    args = run_struct(cache)
+    args.batch = batch_struct(batch)
+    args.token_arena = arena.data_ptr()
     engine.run(ops, args)
-
-
-def batch_struct(batch: Batch) -> BatchStruct:
-    """Pointers into `batch`, which must outlive it."""
-    return BatchStruct(
-        batch.token_ids.shape[0],
-        batch.context_len.shape[0],
-        batch.block_tables.shape[1],
-        batch.logits_rows.shape[0],
-        batch.token_ids.data_ptr(),
-        batch.positions.data_ptr(),
-        batch.slots.data_ptr(),
-        batch.query_start.data_ptr(),
-        batch.context_len.data_ptr(),
-        batch.block_tables.data_ptr(),
-        batch.logits_rows.data_ptr(),
-    )
-
-
-def cache_struct(cache: KVCache) -> CacheStruct:
-    """Pointers into `cache`, which must outlive it."""
-    shape = cache.shape
-    return CacheStruct(
-        cache.k.data_ptr(),
-        cache.v.data_ptr(),
-        DTYPE_CODES[shape.dtype],
-        shape.block_size,
-        shape.num_kv_heads,
-        shape.head_dim,
-    )

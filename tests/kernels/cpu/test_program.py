@@ -11,7 +11,7 @@ import torch
 
 from octavo_kernels.cpu import program as program_module
 from octavo_kernels.cpu.backend import CpuBackend
-from octavo_kernels.cpu.native import available_isas
+from octavo_kernels.cpu.native import MAX_VOCAB, available_isas
 from octavo_kernels.ops import AttentionShape, Batch, CacheShape, Ops
 from octavo_kernels.reference_backend import ReferenceBackend
 
@@ -77,8 +77,8 @@ class TinyModel:
         return ops.linear(ops.logits_rows(x), self.table)
 
 
-def compiled(backend: Any, dtype: torch.dtype) -> Callable[[Batch], torch.Tensor]:
-    model = TinyModel(backend, dtype)
+def compiled(backend: Any, dtype: torch.dtype, head_dim: int = 32) -> Callable[[Batch], torch.Tensor]:
+    model = TinyModel(backend, dtype, head_dim=head_dim)
     return backend.compile(model.forward, backend.allocate_kv_cache(model.cache), 50)
 
 
@@ -95,8 +95,12 @@ def nan_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 @EVERY_ISA
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
-def test_prefill_and_decode_give_the_logits_of_the_reference(isa: Any, threads: int, dtype: torch.dtype) -> None:
-    native, reference = compiled(CpuBackend(threads, dtype, isa), dtype), compiled(ReferenceBackend(), dtype)
+@pytest.mark.parametrize("head_dim", [32, 20])
+def test_prefill_and_decode_give_the_logits_of_the_reference(
+    isa: Any, threads: int, dtype: torch.dtype, head_dim: int
+) -> None:
+    native = compiled(CpuBackend(threads, dtype, isa), dtype, head_dim)
+    reference = compiled(ReferenceBackend(), dtype, head_dim)
     for rows in ([(1, 1), (7, 7), (33, 33)], [(1, 2), (1, 8), (1, 34)], [(3, 5), (1, 9)]):
         batch = make_batch(rows)
         torch.testing.assert_close(native(batch), reference(batch), atol=TOLERANCE[dtype], rtol=1e-4)
@@ -148,3 +152,10 @@ def test_a_batch_of_another_dtype_is_refused() -> None:
                  batch.block_tables, batch.logits_rows)  # fmt: skip
     with pytest.raises(ValueError, match="token_ids must be contiguous int32"):
         step(wide)
+
+
+def test_a_vocabulary_that_sampling_has_no_room_for_is_refused_before_anything_runs() -> None:
+    backend = CpuBackend(1, torch.float32)
+    model = TinyModel(backend, torch.float32)
+    with pytest.raises(ValueError, match=f"at most {MAX_VOCAB} tokens"):
+        backend.compile(model.forward, backend.allocate_kv_cache(model.cache), MAX_VOCAB + 1)

@@ -59,6 +59,17 @@ def test_shapes_that_do_not_fit_are_refused(backend: CpuBackend) -> None:
         builder.paged_attention(x, 0, AttentionShape(4, 4, 8, 1.0, None))
 
 
+@pytest.mark.parametrize(("heads", "kv_heads"), [(3, 2), (129, 1)])
+def test_query_heads_that_attention_cannot_share_out_are_refused(
+    backend: CpuBackend, heads: int, kv_heads: int
+) -> None:
+    cache = CacheShape(1, 4, 8, kv_heads, 8, torch.float32)
+    builder = ProgramBuilder(cache)
+    x = builder.embedding(backend.pack_linear(torch.zeros(10, heads * 8), None))
+    with pytest.raises(ValueError, match=f"{heads} query heads over {kv_heads} key-value heads.*at most 128"):
+        builder.paged_attention(x, 0, AttentionShape(heads, kv_heads, 8, 1.0, None))
+
+
 def test_weights_of_another_backend_are_refused() -> None:
     with pytest.raises(TypeError, match="NativeLinear"):
         ProgramBuilder(CACHE).embedding(torch.nn.Linear(2, 2))  # type: ignore[arg-type]

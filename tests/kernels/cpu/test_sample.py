@@ -7,7 +7,7 @@ import torch
 
 from octavo_kernels.backend import SamplingBatch
 from octavo_kernels.cpu.backend import CpuBackend
-from octavo_kernels.cpu.native import Isa, available_isas
+from octavo_kernels.cpu.native import MAX_VOCAB, Isa, available_isas
 from octavo_kernels.sampling import filtered_probabilities, sample_reference
 
 pytestmark = pytest.mark.skipif(not available_isas(), reason="the native CPU kernels are not built")
@@ -76,6 +76,15 @@ def test_draws_what_the_reference_draws(backend: CpuBackend, vocab: int, change:
         logits = change(torch.randn(4, vocab) * spread)
         draws = random_draws(random.Random(vocab), 4, vocab, 10)
         assert backend.sample(logits, draws).tolist() == sample_reference(logits, draws).tolist()
+
+
+def test_the_largest_vocabulary_is_drawn_from_and_a_larger_one_refused(backend: CpuBackend) -> None:
+    logits = torch.randn(1, MAX_VOCAB + 1, generator=torch.Generator().manual_seed(0))
+    draws = draws_of([0] * 3, torch.tensor([0.1, 0.5, 0.9]), top_k=MAX_VOCAB // 2, top_p=0.9)
+    largest = logits[:, :-1].contiguous()
+    assert backend.sample(largest, draws).tolist() == sample_reference(largest, draws).tolist()
+    with pytest.raises(ValueError, match=f"at most {MAX_VOCAB} tokens, not {MAX_VOCAB + 1}"):
+        backend.sample(logits, draws)
 
 
 def test_greedy_takes_the_lowest_id_of_equals(backend: CpuBackend) -> None:
