@@ -35,14 +35,22 @@ class Backend(Protocol):
 
     name: str
 
+    def stored_dtype(self, dtype: torch.dtype) -> torch.dtype:
+        """The format in which `pack_linear` keeps a weight of `dtype`: what a memory plan counts."""
+        ...
+
     def pack_linear(self, weight: torch.Tensor, bias: torch.Tensor | None) -> PackedLinear:
         """weight [N, K] of the model's dtype; the caller drops its own copy after."""
         ...
 
-    def allocate_kv_cache(self, shape: CacheShape) -> KVCache: ...
+    def allocate_kv_cache(self, shape: CacheShape) -> KVCache:
+        """Raises ValueError for a cache that the backend's attention cannot read."""
+        ...
 
     def compile(self, forward: Callable[[Ops[Any]], Any], cache: KVCache, vocab_size: int) -> StepFunction:
-        """`forward(ops)` returns the logits [L, vocab]; the step function runs it for one Batch."""
+        """`forward(ops)` returns the logits [L, vocab]; the step function runs it for one Batch.
+
+        Raises ValueError for a model that the backend's kernels are not made for."""
         ...
 
     def sample(self, logits: torch.Tensor, draws: SamplingBatch) -> torch.Tensor:

@@ -68,6 +68,9 @@ class ReferenceBackend:
 
     name = "reference"
 
+    def stored_dtype(self, dtype: torch.dtype) -> torch.dtype:
+        return dtype
+
     def pack_linear(self, weight: torch.Tensor, bias: torch.Tensor | None) -> DenseLinear:
         return DenseLinear(weight, bias)
 

@@ -84,10 +84,11 @@ class TorchCpuBackend:
         self._num_threads = num_threads
         self._native_bf16 = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
+    def stored_dtype(self, dtype: torch.dtype) -> torch.dtype:
+        return torch.float32 if dtype is torch.bfloat16 and not self._native_bf16 else dtype
+
     def pack_linear(self, weight: torch.Tensor, bias: torch.Tensor | None) -> OneDnnLinear:
-        if weight.dtype is torch.bfloat16 and not self._native_bf16:
-            weight = weight.float()
-        return OneDnnLinear(weight, bias)
+        return OneDnnLinear(weight.to(self.stored_dtype(weight.dtype)), bias)
 
     def allocate_kv_cache(self, shape: CacheShape) -> KVCache:
         return allocate_cpu_kv_cache(shape)

@@ -31,10 +31,16 @@ class MemoryPlan:
         return min(self.max_positions, cache_bytes // self.block_bytes * self.block_size)
 
 
-def plan_memory(config: ModelConfig, dtype: ModelDtype, block_size: int) -> MemoryPlan:
-    """`dtype` as stored (not AUTO), for weights and cache."""
+def plan_memory(
+    config: ModelConfig, dtype: ModelDtype, block_size: int, weight_itemsize: int | None = None
+) -> MemoryPlan:
+    """`dtype` as stored (not AUTO), for weights and cache.
+
+    `weight_itemsize`: bytes of a number in the weights, where the backend keeps them in another format than the cache.
+    """
     block_bytes = 2 * config.num_layers * config.num_kv_heads * config.head_dim * block_size * dtype.itemsize
-    return MemoryPlan(count_parameters(config) * dtype.itemsize, block_bytes, block_size, config.max_positions)
+    weight_bytes = count_parameters(config) * (weight_itemsize or dtype.itemsize)
+    return MemoryPlan(weight_bytes, block_bytes, block_size, config.max_positions)
 
 
 def count_parameters(config: ModelConfig) -> int:

@@ -51,16 +51,20 @@ class Worker:
         checkpoint = open_checkpoint(settings.model_path)
         config = checkpoint.config
         dtype = settings.dtype.stored(settings.device)
-        plan = plan_memory(config, dtype, settings.block_size)
-        size = size_cache(settings, config, plan, available_memory())
         backend = self._select_backend(TORCH_DTYPES[dtype])
+        stored = backend.stored_dtype(TORCH_DTYPES[dtype])
+        plan = plan_memory(config, dtype, settings.block_size, stored.itemsize)
+        size = size_cache(settings, config, plan, available_memory())
         clock.lap("open")
         model = self._load(checkpoint, backend, TORCH_DTYPES[dtype], size, progress)
         clock.lap("weights")
         progress(LoadProgress(phase="cache"))
         shape = _cache_shape(config, size, settings.block_size, TORCH_DTYPES[dtype])
-        self._cache = CacheEngine(backend, shape, size.num_host_blocks)
-        self._runner = ModelRunner(backend, model, self._cache.cache, config.vocab_size)
+        try:
+            self._cache = CacheEngine(backend, shape, size.num_host_blocks)
+            self._runner = ModelRunner(backend, model, self._cache.cache, config.vocab_size)
+        except ValueError as error:
+            raise StartError(StartCause.MODEL_UNSUPPORTED, f"{error}; use --backend torch_cpu.") from error
         clock.lap("cache")
         progress(LoadProgress(phase="warm-up"))
         self._warm_up(size)

@@ -23,3 +23,11 @@ def test_cache_and_context_follow_from_each_other() -> None:
     assert plan.longest_context(3 * plan.block_bytes - 1) == 32
     assert plan.longest_context(10**12) == config.max_positions
     assert activation_bytes(config, 10, 2) > 4 * 2 * config.vocab_size
+
+
+def test_weights_that_the_backend_widens_are_counted_wide_and_the_cache_is_not() -> None:
+    model = build_tiny_model(Architecture.LLAMA)
+    config = parse_config({**model.config.to_dict(), "architectures": ["LlamaForCausalLM"]}, "")
+    plan = plan_memory(config, ModelDtype.BFLOAT16, 16, weight_itemsize=4)
+    assert plan.weight_bytes == 4 * count_parameters(config)
+    assert plan.block_bytes == plan_memory(config, ModelDtype.BFLOAT16, 16).block_bytes

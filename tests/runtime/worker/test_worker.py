@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from octavo_kernels.backend_name import BackendName
+from octavo_kernels.cpu.native import available_isas
 from octavo_runtime.engine.messages import LoadProgress
 from octavo_runtime.engine.plan import Row, RowSampling, StepPlan
 from octavo_runtime.engine.sampling_params import SamplingParams
@@ -106,6 +107,24 @@ def test_an_unknown_device_is_an_invalid_setting(settings: WorkerSettings) -> No
     with pytest.raises(StartError, match="use the device cpu") as caught:
         Worker(replace(settings, device="cuda")).start(ignore)
     assert caught.value.cause is StartCause.INVALID_SETTINGS
+
+
+def test_the_plan_counts_weights_as_the_backend_keeps_them(
+    settings: WorkerSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    wide = Worker(settings).start(ignore)
+    widened = Worker(replace(settings, dtype=ModelDtype.BFLOAT16, backend=BackendName.TORCH_CPU)).start(ignore)
+    assert widened.weight_bytes == wide.weight_bytes
+    assert widened.cache_bytes == wide.cache_bytes // 2
+
+
+@pytest.mark.skipif(not available_isas(), reason="the native CPU kernels are not built")
+def test_what_the_backend_cannot_run_says_which_backend_can(settings: WorkerSettings) -> None:
+    with pytest.raises(StartError, match="multiple of 8 tokens, not 12; use --backend torch_cpu") as caught:
+        Worker(replace(settings, backend=BackendName.CPU, block_size=12)).start(ignore)
+    assert caught.value.cause is StartCause.MODEL_UNSUPPORTED
 
 
 def test_a_plan_before_the_start_is_a_programming_error(settings: WorkerSettings) -> None:
