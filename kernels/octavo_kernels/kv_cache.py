@@ -1,4 +1,4 @@
-"""The paged KV cache in ordinary memory, for every backend that computes on the CPU."""
+"""The paged KV cache of the backends in plain torch, in ordinary memory that reads as zero."""
 
 import numpy as np
 import torch
