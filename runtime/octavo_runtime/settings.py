@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from octavo_runtime.engine.config import CacheConfig, SchedulerConfig
 from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.hub import ModelSource
 from octavo_runtime.settings_groups import (
     GROUPS,
     CacheSettings,
@@ -25,8 +26,10 @@ from octavo_runtime.settings_groups import (
     flag_name,
     group_of,
 )
+from octavo_runtime.worker.config import WorkerSettings
 
 ENVIRONMENT_PREFIX = "OCTAVO_"
+KEY_VARIABLES = ("OCTAVO_API_KEY", "VLLM_API_KEY")
 GIB = 1 << 30
 
 
@@ -72,15 +75,14 @@ class Settings(BaseModel):
         chosen = self.scheduler
         return SchedulerConfig(
             max_num_batched_tokens=chosen.max_num_batched_tokens,
-            max_num_seqs=min(
-                chosen.max_num_seqs, chosen.max_num_batched_tokens
-            ),  # the default of one is above the other
+            max_num_seqs=self._max_num_seqs,
             max_model_len=max_model_len,
             chunked_prefill=chosen.enable_chunked_prefill,
             delay_factor=chosen.scheduler_delay_factor,
             long_prefill_token_threshold=chosen.long_prefill_token_threshold,
             policy=chosen.scheduling_policy,
             preemption_mode=chosen.preemption_mode,
+            seed=self.model.seed,
         )
 
     def cache_config(self, num_blocks: int, num_host_blocks: int) -> CacheConfig:
@@ -92,10 +94,39 @@ class Settings(BaseModel):
             prefix_caching=self.cache.enable_prefix_caching,
         )
 
+    def worker_settings(self, source: ModelSource) -> WorkerSettings:
+        """The worker's part. Raises StartError(INVALID_SETTINGS) when the weights have not the form of --load-format."""
+        wanted = self.model.load_format
+        if wanted not in ("auto", source.kind.value):
+            raise _invalid(
+                f"--load-format is {wanted}, but {source.path} holds {source.kind.value}; leave the flag out."
+            )
+        cache, scheduler = self.cache, self.scheduler
+        return WorkerSettings(
+            model_path=source.path,
+            dtype=self.model.dtype,
+            backend=self.device.backend,
+            device="cpu",
+            num_threads=self.device.cpu_threads,
+            block_size=cache.block_size,
+            max_model_len=self.model.max_model_len,
+            max_num_seqs=self._max_num_seqs,
+            max_num_batched_tokens=scheduler.max_num_batched_tokens,
+            num_blocks=cache.num_gpu_blocks_override,
+            kv_cache_memory_bytes=cache.kv_cache_memory_bytes,
+            gpu_memory_utilization=cache.gpu_memory_utilization,
+            swap_bytes=self.swap_bytes,
+        )
+
     @property
     def swap_bytes(self) -> int:
         """Host memory for swapped sequences."""
         return int(self.cache.swap_space * GIB)
+
+    @property
+    def _max_num_seqs(self) -> int:
+        """Every running sequence gets on in a step; the default of one setting is above a small other one."""
+        return min(self.scheduler.max_num_seqs, self.scheduler.max_num_batched_tokens)
 
     @property
     def served_names(self) -> tuple[str, ...]:
@@ -106,12 +137,12 @@ class Settings(BaseModel):
         """All keys, those of the file included. Raises StartError(INVALID_SETTINGS) when the file cannot be read."""
         file = self.server.api_key_file
         try:
-            lines = file.read_text(encoding="utf-8").split() if file else []
+            lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()] if file else []
         except (OSError, UnicodeDecodeError) as error:
             raise _invalid(f"--api-key-file {file} cannot be read ({error}).") from error
-        if file and not lines:
+        if file and not any(lines):
             raise _invalid(f"--api-key-file {file} holds no key.")
-        return (*self.server.api_key, *lines)
+        return (*self.server.api_key, *filter(None, lines))
 
 
 def load_settings(flags: Mapping[str, Any], config_file: Path | None = None) -> Settings:
@@ -129,7 +160,7 @@ def engine_environment(settings: Settings) -> dict[str, str]:
     """Environment of the engine process: this one's, and what must stand before torch and the allocator start.
 
     Freed memory is kept instead of being given back and faulted in again at every step (28 -> 11 ms on a strided
-    batched product). What the user has set stands.
+    batched product). What the user has set stands, but for the API keys: that process has no use for them.
     """
     wanted = {
         "MALLOC_MMAP_THRESHOLD_": str(GIB),
@@ -139,7 +170,7 @@ def engine_environment(settings: Settings) -> dict[str, str]:
     }
     if settings.device.cpu_threads:
         wanted["OMP_NUM_THREADS"] = str(settings.device.cpu_threads)
-    return wanted | dict(os.environ)
+    return wanted | {name: value for name, value in os.environ.items() if name not in KEY_VARIABLES}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -150,9 +181,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             value = environment.get(ENVIRONMENT_PREFIX + field.upper())
             if value and not value.startswith("tcp://"):  # Kubernetes' own variables for a service named octavo
                 values[field] = value
-    if "api_key" not in values and environment.get("VLLM_API_KEY"):
-        values["api_key"] = environment["VLLM_API_KEY"]
-    return values
+    keys = [environment[name] for name in KEY_VARIABLES if name in environment]
+    return values | ({"api_key": keys[0]} if keys else {})  # an empty one too: it is refused
 
 
 def _from_file(file: Path) -> dict[str, Any]:
@@ -179,8 +209,9 @@ def _sentence(error: ValidationError) -> str:
     if problem["type"] == "value_error":
         return f"{flag_name(field)} {problem['msg'].removeprefix('Value error, ')}."
     message = problem["msg"].partition(",")[0] if "unable to" in problem["msg"] else problem["msg"]
-    message = message.removeprefix("Input should be ")
-    return f"{flag_name(field)} must be {message}, got {str(problem['input'])[:100]!r}."
+    sentence = f"{flag_name(field)} must be {message.removeprefix('Input should be ')}"
+    secret = not GROUPS[group_of(field)].model_fields[field].repr
+    return f"{sentence}." if secret else f"{sentence}, got {str(problem['input'])[:100]!r}."
 
 
 def _invalid(message: str) -> StartError:

@@ -15,7 +15,7 @@ from octavo_kernels.backend_name import BackendName
 from octavo_runtime.engine.config import PreemptionMode, SchedulingPolicy
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.model.dtype import ModelDtype
-from octavo_runtime.settings_values import ByteSize, Names, TokenCount
+from octavo_runtime.settings_values import ByteSize, Keys, Names, TokenCount
 
 
 class Group(BaseModel):
@@ -52,10 +52,16 @@ class ModelSettings(Group):
     chat_template: str | None = Field(
         default=None, description="a file with a Jinja chat template, or the template itself"
     )
-    quantization: Literal["none", "auto"] = Field(default="auto", description="auto: as the checkpoint says")
-    load_format: Literal["auto", "safetensors", "gguf"] = Field(default="auto", description="form of the weights")
+    load_format: Literal["auto", "safetensors", "gguf"] = Field(
+        default="auto", description="form that the weights must have; auto: whatever they have"
+    )
     trust_remote_code: bool = Field(default=False, description="refused: no code of a checkpoint is ever run")
-    seed: int = Field(default=0, description="start of the engine's own random numbers")
+    seed: int | None = Field(
+        default=None,
+        ge=-(2**63),
+        lt=2**63,
+        description="makes requests without a seed repeatable, in the order they come; left out: random",
+    )
 
     @field_validator("max_model_len")
     @classmethod
@@ -77,9 +83,14 @@ class DeviceSettings(Group):
 
     title = "Device"
 
-    device: Literal["auto", "cpu"] = Field(default="auto", description="where the model runs")
+    device: Literal["auto", "cpu"] = Field(default="auto", description="where the model runs; the CPU in this release")
     backend: BackendName = Field(default=BackendName.AUTO, description="who computes; auto is the fastest there is")
-    cpu_threads: int = Field(default=0, ge=0, le=1024, description="threads that compute; 0: one per usable core")
+    cpu_threads: int = Field(
+        default=0,
+        ge=0,
+        le=1024,
+        description="threads that compute; 0: one per core that this process (its container) may use",
+    )
     tensor_parallel_size: int = Field(default=1, description="devices that share each layer; 1 in this release")
     pipeline_parallel_size: int = Field(
         default=1, description="devices that share the layers in turn; 1 in this release"
@@ -101,11 +112,19 @@ class CacheSettings(Group):
 
     block_size: int = Field(default=16, description="tokens in a block: 8, 16, 32, 64 or 128")
     gpu_memory_utilization: float = Field(
-        default=0.9, gt=0, le=1, description="share of the free memory that weights, activations and cache may take"
+        default=0.9,
+        gt=0,
+        le=1,
+        description="share of the free memory that weights, activations, swap space and cache may take; "
+        "on a CPU the cache takes at most 4 GiB of it (more for one full context)",
     )
-    kv_cache_memory_bytes: ByteSize | None = Field(default=None, gt=0, description="size of the cache, such as 4GiB")
+    kv_cache_memory_bytes: ByteSize | None = Field(
+        default=None, gt=0, description="size of the cache, such as 4GiB, whatever the share"
+    )
     num_gpu_blocks_override: int | None = Field(default=None, gt=0, description="number of blocks, whatever fits")
-    kv_cache_dtype: Literal["auto"] = Field(default="auto", description="auto: as --dtype")
+    kv_cache_dtype: Literal["auto"] = Field(
+        default="auto", description="auto: as --dtype; nothing else in this release"
+    )
     enable_prefix_caching: bool = Field(default=True, description="share the cache of equal prompt beginnings")
     swap_space: float = Field(
         default=0.0, ge=0, le=1 << 20, description="GiB of host memory for sequences that are swapped out"
@@ -157,7 +176,9 @@ class ServerSettings(Group):
     host: str = Field(default="0.0.0.0", description="address to listen on")
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0: any free one")
     root_path: str = Field(default="", description="path under which a proxy serves this server")
-    api_key: Names = Field(default=(), repr=False, description="keys that requests must send; also VLLM_API_KEY")
+    api_key: Keys = Field(
+        default=(), repr=False, description="key that requests must send, repeat it for several; also VLLM_API_KEY"
+    )
     api_key_file: Path | None = Field(default=None, description="file with one key a line")
     allowed_origins: Names = Field(default=("*",), description="CORS: origins")
     allowed_methods: Names = Field(default=("*",), description="CORS: methods")
@@ -170,10 +191,12 @@ class ServerSettings(Group):
     )
     max_body_bytes: ByteSize = Field(default=32 << 20, ge=1024, description="largest request body")
     max_logprobs: int = Field(default=20, ge=-1, description="most log-probabilities per token; -1: no limit")
-    max_num_queued_reqs: int | None = Field(
-        default=None, ge=1, description="requests that may wait before others get a 429"
+    max_num_queued_reqs: int = Field(
+        default=2048, ge=0, description="requests that may wait before others get a 429; 0: no limit"
     )
-    max_num_queued_tokens: TokenCount | None = Field(default=None, ge=1, description="prompt tokens that may wait")
+    max_num_queued_tokens: TokenCount = Field(
+        default=0, ge=0, description="prompt tokens that may wait before other requests get a 429; 0: no limit"
+    )
     stream_interval: int = Field(default=1, ge=1, description="tokens per streamed event")
     keep_alive: float = Field(default=75.0, ge=0, description="seconds that an idle connection stays open")
     shutdown_timeout: float = Field(default=20.0, ge=0, description="seconds that running requests have after SIGTERM")

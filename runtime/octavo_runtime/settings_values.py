@@ -44,11 +44,28 @@ def byte_size(value: Any) -> Any:
 
 
 def names(value: Any) -> Any:
-    """One name, several, or a JSON list of them; the environment separates them by commas."""
+    """One name, several, or a JSON list of them; the environment separates them by commas. Empty ones are left out."""
+    if isinstance(value, str) and not value.strip().startswith("["):
+        value = [part.strip() for part in value.split(",")]
+    found = _listed(value)
+    return tuple(name for name in found if name != "") if isinstance(found, tuple) else found
+
+
+def keys(value: Any) -> Any:
+    """One key, never split, or a list of them. An empty one is refused: it would open the door to everybody."""
+    found = _listed(value)
+    if isinstance(found, tuple):
+        found = tuple(key.strip() if isinstance(key, str) else key for key in found)
+        if not found or "" in found:
+            raise ValueError("must not be empty; leave it out to serve without keys")
+    return found
+
+
+def _listed(value: Any) -> Any:
+    """A string alone, a list or a JSON list in a string, as a tuple."""
     if isinstance(value, str):
-        text = value.strip()
-        value = _json_list(text) if text.startswith("[") else [part.strip() for part in text.split(",")]
-    elif isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], str):
+        value = [value]
+    if isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], str):
         text = value[0].strip()
         value = _json_list(text) if text.startswith("[") else value
     return tuple(value) if isinstance(value, list) else value
@@ -56,10 +73,9 @@ def names(value: Any) -> Any:
 
 def _json_list(text: str) -> list[Any]:
     try:
-        value = json.loads(text)
+        return list(json.loads(text))
     except ValueError as error:
-        raise ValueError(f"must be a JSON list or plain words, got {text[:100]!r}") from error
-    return list(value)
+        raise ValueError("must be a JSON list, since it begins with [") from error
 
 
 def _whole(amount: float, written: str) -> int:
@@ -71,3 +87,4 @@ def _whole(amount: float, written: str) -> int:
 TokenCount = Annotated[int, BeforeValidator(token_count)]
 ByteSize = Annotated[int, BeforeValidator(byte_size)]
 Names = Annotated[tuple[str, ...], BeforeValidator(names)]
+Keys = Annotated[tuple[str, ...], BeforeValidator(keys)]

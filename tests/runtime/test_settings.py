@@ -7,7 +7,10 @@ import pytest
 
 from octavo_runtime.engine.config import PreemptionMode, SchedulingPolicy
 from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.hub import ModelKind, ModelSource
 from octavo_runtime.settings import Settings, engine_environment, load_settings
+
+SOURCE = ModelSource("m", Path("/models/m.gguf"), ModelKind.GGUF, {}, {})
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +50,22 @@ def test_variables_that_kubernetes_makes_for_a_service_are_ignored(monkeypatch: 
 @pytest.mark.parametrize("name", ["OCTAVO_API_KEY", "VLLM_API_KEY"])
 def test_keys_come_from_the_environment_and_a_file(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "one,two")
-    (tmp_path / "keys").write_text("three\n\nfour\n")
-    assert settings(api_key_file=tmp_path / "keys").api_keys() == ("one", "two", "three", "four")
+    (tmp_path / "keys").write_text("three\n\n four five \n")
+    assert settings(api_key_file=tmp_path / "keys").api_keys() == ("one,two", "three", "four five")
+
+
+@pytest.mark.parametrize("name", ["OCTAVO_API_KEY", "VLLM_API_KEY"])
+def test_a_key_that_is_set_to_nothing_does_not_open_the_server(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "")
+    with pytest.raises(StartError, match="--api-key must not be empty"):
+        settings()
+
+
+@pytest.mark.parametrize("key", [["secret", 7], [["secret"]], '["secret"', {"secret": 1}])
+def test_a_refused_key_is_not_shown(key: object) -> None:
+    with pytest.raises(StartError, match="--api-key must be") as caught:
+        settings(api_key=key)
+    assert "secret" not in str(caught.value)
 
 
 def test_keys_are_neither_shown_nor_sent_to_the_engine() -> None:
@@ -87,6 +104,33 @@ def test_engine_environment_keeps_what_the_user_set(monkeypatch: pytest.MonkeyPa
     assert "MALLOC_MMAP_THRESHOLD_" in made
 
 
+def test_engine_environment_has_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OCTAVO_API_KEY", "secret-1")
+    monkeypatch.setenv("VLLM_API_KEY", "secret-2")
+    assert not [name for name, value in engine_environment(settings()).items() if "secret" in value]
+
+
+def test_worker_is_told_what_was_chosen() -> None:
+    made = settings(swap_space=1, max_num_batched_tokens=64, cpu_threads=3, seed=5)
+    told = made.worker_settings(SOURCE)
+    assert (told.model_path, told.device, told.num_threads) == (SOURCE.path, "cpu", 3)
+    assert (told.max_num_seqs, told.max_num_batched_tokens, told.swap_bytes) == (64, 64, 1 << 30)
+    assert (made.scheduler_config(100).seed, settings().scheduler_config(100).seed) == (5, None)
+
+
+def test_weights_of_another_form_than_load_format_says_are_refused() -> None:
+    for chosen in ("auto", "gguf"):
+        assert settings(load_format=chosen).worker_settings(SOURCE).model_path == SOURCE.path
+    with pytest.raises(StartError, match=r"--load-format is safetensors, but .* holds gguf") as caught:
+        settings(load_format="safetensors").worker_settings(SOURCE)
+    assert caught.value.cause is StartCause.INVALID_SETTINGS
+
+
+def test_the_queue_is_bounded_unless_zero_is_asked_for() -> None:
+    assert settings().server.max_num_queued_reqs > 0
+    assert settings(max_num_queued_reqs="0").server.max_num_queued_reqs == 0
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
@@ -107,7 +151,8 @@ def test_engine_environment_keeps_what_the_user_set(monkeypatch: pytest.MonkeyPa
         ),
         ({"max_model_len": "0"}, "--max-model-len must be at least 1, or -1 or auto for what fits into memory, got 0."),
         ({"block_size": "17"}, "--block-size must be 8, 16, 32, 64 or 128, got 17."),
-        ({"quantization": "awq"}, "--quantization must be 'none' or 'auto', got 'awq'."),
+        ({"device": "cuda"}, "--device must be 'auto' or 'cpu', got 'cuda'."),
+        ({"kv_cache_dtype": "fp8"}, "--kv-cache-dtype must be 'auto', got 'fp8'."),
         ({"gpu_memory_utilization": "2"}, "--gpu-memory-utilization must be less than or equal to 1, got '2'."),
         ({"no_such": 1}, "There is no setting --no-such."),
     ],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from octavo_runtime.settings_values import byte_size, names, token_count
+from octavo_runtime.settings_values import byte_size, keys, names, token_count
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,9 @@ def test_wrong_byte_sizes_say_what_to_write(written: str) -> None:
         (['["a"]'], ("a",)),
         (["a", "b,c"], ("a", "b,c")),
         (("a",), ("a",)),
+        ("", ()),
+        ("a,,b,", ("a", "b")),
+        (["", "a"], ("a",)),
     ],
 )
 def test_lists(written: object, found: tuple[str, ...]) -> None:
@@ -51,3 +54,24 @@ def test_lists(written: object, found: tuple[str, ...]) -> None:
 def test_broken_json_list_says_what_to_write() -> None:
     with pytest.raises(ValueError, match="JSON list"):
         names('["a"')
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("a,b", ("a,b",)),
+        ("key,", ("key,",)),
+        (" a \n", ("a",)),
+        ('["a", "b,c"]', ("a", "b,c")),
+        (["a", "b"], ("a", "b")),
+        (('["a"]',), ("a",)),
+    ],
+)
+def test_a_key_is_one_string_whatever_it_holds(written: object, found: tuple[str, ...]) -> None:
+    assert keys(written) == found
+
+
+@pytest.mark.parametrize("written", ["", "  ", [""], ["a", ""], ["a", " "], (), [], "[]", '[""]'])
+def test_an_empty_key_is_refused(written: object) -> None:
+    with pytest.raises(ValueError, match="must not be empty"):
+        keys(written)

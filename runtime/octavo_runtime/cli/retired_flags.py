@@ -53,6 +53,7 @@ LATER: Mapping[str, str] = {
     "--enable-lora": "LoRA",
     "--enable-sleep-mode": "sleeping",
     "--lora-modules": "LoRA",
+    "--quantization": "choosing a quantization other than the checkpoint's own",
     "--reasoning-parser": "parsing reasoning",
     "--speculative-config": "speculative decoding",
     "--speculative-model": "speculative decoding",

@@ -16,9 +16,18 @@ _UNPACK = struct.Struct("<8Q").unpack
 _MASK = 2**64 - 1
 
 
-def request_seed(seed: int | None) -> int:
-    """The user's seed as an unsigned 64-bit number, or a fresh random one."""
-    return secrets.randbits(64) if seed is None else seed & _MASK
+def request_seed(seed: int | None, engine_seed: int | None = None, arrival: int = 0) -> int:
+    """The user's seed as an unsigned 64-bit number.
+
+    Without one: made of the engine's seed and the request's number in order of arrival, or random when the engine has
+    none either.
+    """
+    if seed is not None:
+        return seed & _MASK
+    if engine_seed is None:
+        return secrets.randbits(64)
+    digest = blake2b(_PACK(engine_seed & _MASK, arrival, 0), digest_size=8, person=b"octavo-seeds").digest()
+    return int.from_bytes(digest, "little")
 
 
 def uniform_block(seed: int, index: int, block: int) -> tuple[float, ...]:

@@ -37,3 +37,9 @@ def test_a_negative_seed_is_a_seed_and_no_seed_is_a_random_one() -> None:
     assert request_seed(-1) == 2**64 - 1
     assert request_seed(7) == 7
     assert request_seed(None) != request_seed(None)
+
+
+def test_requests_without_a_seed_repeat_with_the_engines_seed_and_differ_from_each_other() -> None:
+    assert request_seed(None, 3, 1) == request_seed(None, 3, 1)
+    assert len({request_seed(None, seed, arrival) for seed in (0, 3, -1) for arrival in range(10)}) == 30
+    assert request_seed(7, 3, 1) == 7
