@@ -65,18 +65,21 @@ class Admission:
             raise ServiceUnavailableError("The server is shutting down; send the request to another replica.")
 
     def check_queue(self, num_requests: int, num_tokens: int) -> None:
-        """Raises QueueFullError when the queue has no room. A call that finds an empty queue is always let in."""
+        """Raises QueueFullError when the queue has no room. A call that finds an empty queue is always let in.
+
+        Asked twice: for the least that a call can want before its body is read, and again when its prompts are known.
+        """
         waiting = self.num_queued_requests
         if waiting == 0:
             return
         max_requests, max_tokens = self._config.max_num_queued_reqs, self._config.max_num_queued_tokens
-        if max_requests is not None and waiting + num_requests > max_requests:
+        if max_requests and waiting + num_requests > max_requests:
             self._metrics.rejected("max_num_queued_reqs")
             raise QueueFullError(
                 f"{waiting} requests are waiting, the limit is {max_requests}. Try again later.", self._retry_after()
             )
         waiting_tokens = self._pending_tokens * waiting // max(1, self._pending_requests)
-        if max_tokens is not None and waiting_tokens + num_tokens > max_tokens:
+        if max_tokens and waiting_tokens + num_tokens > max_tokens:
             self._metrics.rejected("max_num_queued_tokens")
             raise QueueFullError(
                 f"About {waiting_tokens} prompt tokens are waiting, the limit is {max_tokens}. Try again later.",

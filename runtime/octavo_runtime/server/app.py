@@ -9,7 +9,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from octavo_runtime.metrics import ServerMetrics
-from octavo_runtime.server import chat, completions, health, middleware, model_list, tokens
+from octavo_runtime.server import chat, completions, health, middleware, model_list, prefix_cache, tokens
 from octavo_runtime.server.admission import Admission
 from octavo_runtime.server.config import ServerConfig
 from octavo_runtime.server.drain import Drain
@@ -56,6 +56,7 @@ def _routes(prefix: str) -> list[web.RouteDef]:
         web.get(f"{prefix}/v1/models/{{id:.+}}", model_list.show_model),
         web.post(f"{prefix}/tokenize", tokens.tokenize),
         web.post(f"{prefix}/detokenize", tokens.detokenize),
+        web.post(f"{prefix}/reset_prefix_cache", prefix_cache.reset_prefix_cache),
         web.get(f"{prefix}/version", health.version),
         web.get(f"{prefix}/load", health.load),
         web.get(f"{prefix}/health", health.health),

@@ -20,8 +20,8 @@ class ServerConfig:
     allow_credentials: bool = False
     root_path: str = ""  # prefix that a proxy leaves in front of every path
     max_body_bytes: int = 32 * 1024 * 1024
-    max_num_queued_reqs: int | None = None  # requests without a first token that the engine has not started
-    max_num_queued_tokens: int | None = None  # prompt tokens of those requests
+    max_num_queued_reqs: int = 2048  # requests without a first token that the engine has not started; 0: no limit
+    max_num_queued_tokens: int = 0  # prompt tokens of those requests; 0: no limit
     max_logprobs: int = 20  # -1: no limit
     max_stop_strings: int = 4
     max_prompts: int = 1024

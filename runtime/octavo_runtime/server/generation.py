@@ -92,6 +92,7 @@ class Generation:
         ]
         self._open = len(self.choices)
         self._open_of = [self._width] * len(job.prompts)
+        self._stopped_by_text = False
         self._eos_token_ids = text.eos_token_ids
         metrics.requests_accepted(job.params, [len(prompt.token_ids) for prompt in job.prompts])
 
@@ -116,8 +117,8 @@ class Generation:
                         self._take(prompt, event, now, deltas)
                     if deltas:
                         yield deltas
-                    if self._open == 0 and not self.job.wants_cached_tokens:
-                        return
+                    if self._open == 0 and self._stopped_by_text and not self.job.wants_cached_tokens:
+                        return  # the engine hears of a stop string a step later: its terminal event is not waited for
         finally:
             for prompt, ticket in enumerate(tickets):
                 ticket.leave()
@@ -164,6 +165,7 @@ class Generation:
             delta.finish_reason, delta.stop_reason = FinishReason.STOP, piece.stopped_by
             if event.finish_reason is None:
                 self._engine.abort(event.request_id, event.index)
+                self._stopped_by_text = True
         self._emit(delta, deltas)
 
     def _take_finish(self, prompt: int, event: RequestFinished, deltas: list[Delta]) -> None:

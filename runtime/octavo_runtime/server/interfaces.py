@@ -47,6 +47,9 @@ class Engine(Protocol):
     def abort_all(self) -> None:
         """Give up everything that is open."""
 
+    def reset_prefix_cache(self) -> None:
+        """Forget cached prefixes that nothing uses."""
+
 
 class Tokenizer(Protocol):
     """Text <-> token ids."""

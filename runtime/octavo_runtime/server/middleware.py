@@ -7,6 +7,7 @@ import hmac
 import logging
 import time
 from hashlib import sha256
+from urllib.parse import quote
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
@@ -17,10 +18,11 @@ from octavo_runtime.server.error_reply import error_response
 from octavo_runtime.server.service import ARRIVAL, REQUEST_ID, SERVICE, Service, clean_id, new_id
 
 _access = logging.getLogger("octavo.access")
-_PROTECTED = ("/v1/", "/tokenize", "/detokenize")
+_PROTECTED = ("/v1/", "/tokenize", "/detokenize", "/reset_prefix_cache")
 _QUIET = ("/health", "/health/live", "/health/ready", "/health/startup", "/ping", "/metrics")  # asked every few seconds
 _CLIENT_GONE = 499  # nginx's code for a client that closed first
 _PREFLIGHT_SECONDS = 600
+_MAX_LOGGED_PATH = 256  # characters
 
 
 def middlewares(service: Service) -> list[Middleware]:
@@ -35,11 +37,14 @@ def middlewares(service: Service) -> list[Middleware]:
 
 
 def engine_call(handler: Handler) -> Handler:
-    """Mark a handler that gives the engine work: refused while draining, waited for by the drain."""
+    """Mark a handler that gives the engine work: refused while draining or, before its body is read, when the queue is full;
+    waited for by the drain.
+    """
 
     async def counted(request: web.Request) -> web.StreamResponse:
         admission = request.app[SERVICE].admission
         admission.check_open()
+        admission.check_queue(num_requests=1, num_tokens=1)
         admission.num_calls += 1
         try:
             return await handler(request)
@@ -67,24 +72,31 @@ def _observe(service: Service) -> Middleware:
             route = resource.canonical if resource is not None else "none"
             service.metrics.http_request(route, request.method, status, seconds)
             if service.config.access_log:
-                _log_access(request, status, seconds)
+                _log_access(request, route, status, seconds)
 
     return observe
 
 
-def _log_access(request: web.Request, status: int, seconds: float) -> None:
+def _log_access(request: web.Request, route: str, status: int, seconds: float) -> None:
+    path = _path_for_log(request)
     fields = {
         "client": request.remote,
         "method": request.method,
-        "path": request.path,
+        "path": path,
         "status": status,
         "seconds": round(seconds, 4),
         "request_id": request[REQUEST_ID],
     }
     line = '%s "%s %s" %d %.1f ms %s'
-    values = (request.remote, request.method, request.path, status, seconds * 1000, request[REQUEST_ID])
-    level = logging.DEBUG if request.path.endswith(_QUIET) else logging.INFO
+    values = (request.remote, request.method, path, status, seconds * 1000, request[REQUEST_ID])
+    level = logging.DEBUG if route.endswith(_QUIET) else logging.INFO
     _access.log(level, line, *values, extra={"fields": fields})
+
+
+def _path_for_log(request: web.Request) -> str:
+    """As it came, without the query; whatever could end a line or a quotation is %-encoded, and a long one is cut."""
+    path = quote(request.rel_url.raw_path, safe="/%:@!$&'()*+,;=", errors="surrogateescape")
+    return path if len(path) <= _MAX_LOGGED_PATH else path[:_MAX_LOGGED_PATH] + "..."
 
 
 async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:

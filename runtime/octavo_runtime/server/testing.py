@@ -99,6 +99,7 @@ class FakeEngine:
         self.requests: dict[str, AddRequest] = {}
         self.seen: list[AddRequest] = []
         self.aborted: list[tuple[str, int | None]] = []
+        self.num_resets = 0
         self._stopped: set[tuple[str, int | None]] = set()
 
     @property
@@ -116,6 +117,9 @@ class FakeEngine:
         for request_id in list(self.requests):
             self.abort(request_id)
         self.running.set()
+
+    def reset_prefix_cache(self) -> None:
+        self.num_resets += 1
 
     def die(self, message: str = "The engine process ended unexpectedly.") -> None:
         self.dead = EngineFailed(cause="EngineDied", message=message)

@@ -16,10 +16,18 @@ def admission(**config):
 
 
 def test_no_limit_lets_everything_in():
-    gate = admission()
-    for _ in range(1000):
+    gate = admission(max_num_queued_reqs=0)
+    for _ in range(5000):
         gate.enter(10)
     gate.check_queue(1, 10)
+
+
+def test_the_queue_is_bounded_by_default():
+    gate = admission()
+    for _ in range(5000):
+        gate.enter(10)
+    with pytest.raises(QueueFullError):
+        gate.check_queue(1, 10)
 
 
 def test_requests_wait_until_their_first_event():
@@ -51,6 +59,18 @@ def test_tokens_are_limited_too():
     gate.check_queue(1, 20)
     with pytest.raises(QueueFullError):
         gate.check_queue(1, 21)
+
+
+async def test_full_queue_is_answered_before_a_body_is_read_and_a_prompt_encoded(serve):
+    served = await serve(max_num_queued_reqs=1)
+    served.engine.running.clear()
+    call = asyncio.create_task(served.post("/v1/completions", {"prompt": "a"}))
+    await asyncio.sleep(0.1)
+    for path in ("/v1/completions", "/v1/chat/completions"):
+        status, reply = await served.raw(path, b"never parsed")
+        assert (status, reply["error"]["type"]) == (429, "RateLimitError")
+    served.engine.running.set()
+    assert (await call)[0] == 200
 
 
 async def test_full_queue_is_answered_with_429_and_counted(serve):

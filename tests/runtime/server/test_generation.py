@@ -1,6 +1,7 @@
 """A stream's concatenation is the whole reply, however the engine cuts its tokens into events."""
 
 import asyncio
+import itertools
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -74,6 +75,24 @@ async def test_counts_and_logprobs_stop_where_the_text_does():
     assert output.text == "abc"
     assert output.token_ids == list(b"abcst")
     assert len(output.logprobs) == 5
+
+
+async def test_what_the_engine_ended_is_not_aborted():
+    for num_prompts, width, interval in itertools.product((1, 3), (1, 2), (1, 4)):
+        for params in (SamplingParams(n=width, max_tokens=4), SamplingParams(n=width, stop=("none",), max_tokens=50)):
+            engine = FakeEngine(b"abcdef")
+            await streamed(generation(engine, params, interval, num_prompts))
+            await collect(generation(engine, params, interval, num_prompts))
+            assert (engine.aborted, engine.num_requests) == ([], 0)
+
+
+async def test_a_stop_string_ends_the_reply_without_waiting_for_the_engine():
+    engine = FakeEngine(b"abcdef")
+    engine.abort = lambda *_: engine.running.clear()  # it stands still before it could end the request
+    async with asyncio.timeout(5):
+        (output,) = await collect(generation(engine, SamplingParams(stop=("c",), max_tokens=50)))
+    assert output.text == "ab"
+    assert engine.num_requests == 0
 
 
 async def test_closing_the_deltas_early_aborts():

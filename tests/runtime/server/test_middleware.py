@@ -128,6 +128,33 @@ async def test_access_log_has_fields_and_no_prompt(serve, caplog):
     assert "secret" not in caplog.text
 
 
+async def test_a_path_cannot_write_lines_of_its_own(serve, caplog):
+    served = await serve()
+    paths = ("/a%0AFAKE", "/a%0d%0aFAKE", "/a%22%20200%20FAKE", "/%1b%5b31mFAKE", "/" + "x" * 5000, "/a%E2%80%A8FAKE")
+    with caplog.at_level(logging.INFO, "octavo.access"):
+        for path in paths:
+            url = yarl.URL(f"http://127.0.0.1:{served.client.port}{path}", encoded=True)
+            async with aiohttp.ClientSession() as session, session.get(url) as response:
+                assert response.status == 404
+    records = [record for record in caplog.records if record.name == "octavo.access"]
+    assert len(records) == len(paths)
+    for record in records:
+        text = record.getMessage()
+        assert text.isprintable()
+        assert text.isascii()
+        assert len(text) < 400
+        assert text.count('"') == 2
+        assert record.fields["path"] in text
+
+
+async def test_a_path_that_ends_like_a_probe_is_logged(serve, caplog):
+    served = await serve()
+    with caplog.at_level(logging.INFO, "octavo.access"):
+        await served.client.get("/v1/models/x/health")
+        await served.client.get("/elsewhere/health")
+    assert len([record for record in caplog.records if record.name == "octavo.access"]) == 2
+
+
 async def test_probes_do_not_fill_the_access_log(serve, caplog):
     served = await serve()
     with caplog.at_level(logging.INFO, "octavo.access"):
