@@ -11,9 +11,11 @@ OctavoError
     +-- PayloadTooLargeError     413
     +-- UnsupportedMediaError    415
     +-- QueueFullError           429  with Retry-After
+    +-- GenerationFailedError    500  the engine gave the request up after it had begun
     +-- ServiceUnavailableError  503  not ready yet, or draining
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -83,6 +85,10 @@ class MethodNotAllowedError(RequestError):
 
     status = 405
     type = "MethodNotAllowedError"
+
+    def __init__(self, method: str, allowed: Iterable[str]) -> None:
+        self.allowed = tuple(sorted(allowed))
+        super().__init__(f"The method {method[:32]} is not allowed here; use {', '.join(self.allowed)}.")
 
 
 class PayloadTooLargeError(RequestError):

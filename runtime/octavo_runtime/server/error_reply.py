@@ -6,7 +6,14 @@ import logging
 import msgspec
 from aiohttp import web
 
-from octavo_runtime.errors import EngineDeadError, QueueFullError, RequestError, ServiceUnavailableError
+from octavo_runtime.errors import (
+    EngineDeadError,
+    MethodNotAllowedError,
+    NotFoundError,
+    QueueFullError,
+    RequestError,
+    ServiceUnavailableError,
+)
 
 _log = logging.getLogger("octavo.server")
 _MAX_MESSAGE = 1000  # characters
@@ -19,10 +26,11 @@ def error_body(error: Exception) -> tuple[int, bytes]:
         case RequestError():
             status, kind, message, param = error.status, error.type, str(error), error.param
         case EngineDeadError():
-            status, kind, message, param = 500, "InternalServerError", str(error), None
+            status, kind, param = 500, "InternalServerError", None
+            message = "The engine ended; the server's log has the cause. Send the request to another replica."
         case web.HTTPException():
-            status = error.status
-            kind, message, param = _http_kind(status), _http_message(error), None
+            status, message, param = error.status, f"{error.reason}.", None
+            kind = "BadRequestError" if status < http.HTTPStatus.INTERNAL_SERVER_ERROR else "InternalServerError"
         case _:
             _log.error("unexpected error", exc_info=error)
             status, kind, param = 500, "InternalServerError", None
@@ -35,6 +43,7 @@ def error_body(error: Exception) -> tuple[int, bytes]:
 
 def error_response(error: Exception) -> web.Response:
     """`error_body` as a whole response, with Retry-After or Allow where they belong."""
+    error = _of_router(error)
     status, body = error_body(error)
     response = web.Response(status=status, body=body, content_type="application/json")
     match error:
@@ -42,29 +51,19 @@ def error_response(error: Exception) -> web.Response:
             response.headers["Retry-After"] = str(error.retry_after)
         case ServiceUnavailableError():
             response.headers["Retry-After"] = str(_RETRY_LATER)
-        case web.HTTPMethodNotAllowed():
-            response.headers["Allow"] = ",".join(sorted(error.allowed_methods))
+        case MethodNotAllowedError():
+            response.headers["Allow"] = ",".join(error.allowed)
     if status == http.HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = "Bearer"
     return response
 
 
-def _http_kind(status: int) -> str:
-    names = {
-        404: "NotFoundError",
-        405: "MethodNotAllowedError",
-        413: "PayloadTooLargeError",
-        415: "UnsupportedMediaTypeError",
-    }
-    return names.get(status, "BadRequestError" if status < 500 else "InternalServerError")
-
-
-def _http_message(error: web.HTTPException) -> str:
+def _of_router(error: Exception) -> Exception:
+    """What aiohttp's router refuses, as our own errors."""
     match error:
         case web.HTTPMethodNotAllowed():
-            allowed = ", ".join(sorted(error.allowed_methods))
-            return f"The method {error.method} is not allowed here; use {allowed}."
+            return MethodNotAllowedError(error.method, error.allowed_methods)
         case web.HTTPNotFound():
-            return "There is nothing under this path."
+            return NotFoundError("There is nothing under this path.")
         case _:
-            return f"{error.reason}."
+            return error

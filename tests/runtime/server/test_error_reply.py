@@ -21,7 +21,18 @@ def test_long_messages_are_cut():
 def test_statuses_and_headers():
     assert error_response(QueueFullError("full", 7)).headers["Retry-After"] == "7"
     assert error_response(EngineDeadError("gone")).status == 500
-    assert error_response(web.HTTPMethodNotAllowed("GET", ["POST"])).headers["Allow"] == "POST"
+    assert error_response(web.HTTPMethodNotAllowed("GET", ["POST", "DELETE"])).headers["Allow"] == "DELETE,POST"
+
+
+def test_what_the_router_refuses_has_our_own_types():
+    for error, status, kind in (
+        (web.HTTPMethodNotAllowed("GET", ["POST"]), 405, "MethodNotAllowedError"),
+        (web.HTTPNotFound(), 404, "NotFoundError"),
+        (web.HTTPRequestTimeout(), 408, "BadRequestError"),
+    ):
+        response = error_response(error)
+        assert response.status == status
+        assert json.loads(response.body)["error"]["type"] == kind
 
 
 def test_the_unexpected_is_hidden(caplog):
