@@ -1,4 +1,7 @@
-"""`octavo plan MODEL`: weights, cache and longest context in bytes and tokens, from headers only; nothing is loaded."""
+"""`octavo plan MODEL`: weights, cache and longest context in bytes and tokens, from headers only; nothing is loaded.
+
+The figures and refusals are those of `octavo serve`: the same arithmetic (`worker/cache_size.py`) on the same settings.
+"""
 
 import sys
 
@@ -7,13 +10,13 @@ from octavo_runtime.cli.verb import Arguments
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.hub import resolve_model
 from octavo_runtime.model.config import ModelConfig
-from octavo_runtime.model.memory_plan import MemoryPlan, activation_bytes, count_parameters, plan_memory
-from octavo_runtime.settings import Settings
+from octavo_runtime.model.memory_plan import MemoryPlan, count_parameters, plan_memory
 from octavo_runtime.settings_values import byte_size
+from octavo_runtime.worker.cache_size import size_cache, step_bytes
+from octavo_runtime.worker.config import WorkerSettings
 from octavo_runtime.worker.memory import available_memory
 
 _GROUPS = ("model", "device", "cache", "scheduler", "log")
-_AUTO_LENGTH = -1
 
 
 def add_arguments(parser: Parser) -> None:
@@ -33,43 +36,40 @@ def run(arguments: Arguments) -> int:
 
     config = read_model_config(source.path)
     memory = _memory(arguments.parsed.memory)
-    for name, value in _rows(config, settings, memory):
+    for name, value in _rows(config, settings.worker_settings(source), memory):
         sys.stdout.write(f"{name:<28}{value}\n")
     return 0
 
 
-def _rows(config: ModelConfig, settings: Settings, memory: int) -> list[tuple[str, str]]:
+def _rows(config: ModelConfig, settings: WorkerSettings, memory: int) -> list[tuple[str, str]]:
     """What is printed, in order. `memory` in bytes, before the share of --gpu-memory-utilization is taken."""
-    dtype = settings.model.dtype.stored("cpu")
-    plan = plan_memory(config, dtype, settings.cache.block_size)
-    scheduler = settings.scheduler
-    activations = activation_bytes(config, scheduler.max_num_batched_tokens, scheduler.max_num_seqs)
-    share = int(memory * settings.cache.gpu_memory_utilization)
-    cache = settings.cache.kv_cache_memory_bytes or share - plan.weight_bytes - activations
-    asked = settings.model.max_model_len
-    context = config.max_positions if asked is None or asked == _AUTO_LENGTH else min(asked, config.max_positions)
+    dtype = settings.dtype.stored(settings.device)
+    plan = plan_memory(config, dtype, settings.block_size)
+    cache_is_given = settings.num_blocks is not None or settings.kv_cache_memory_bytes is not None
+    usable = memory if cache_is_given else int(memory * settings.gpu_memory_utilization)
     rows = [
         ("model", f"{config.architecture.value}, {count_parameters(config) / 1e6:,.1f} M parameters"),
         ("weights", f"{size(plan.weight_bytes)} as {dtype.value}"),
-        ("activations of a step", f"at most {size(activations)}"),
+        ("activations of a step", f"at most {size(step_bytes(settings, config))}"),
+        ("swap space", size(settings.swap_bytes)),
         ("cache per token", size(plan.block_bytes // plan.block_size)),
         ("cache per block", f"{size(plan.block_bytes)} ({plan.block_size} tokens)"),
-        (f"cache for {context:,} tokens", size(plan.cache_bytes(context))),
-        ("memory to use", f"{size(share)} of {size(memory)}"),
+        (f"cache for {plan.max_positions:,} tokens", size(plan.cache_bytes(plan.max_positions))),
+        ("memory to use", f"{size(usable)} of {size(memory)}"),
     ]
-    return rows + _what_fits(plan, cache, context, plan.weight_bytes + activations)
+    return rows + _what_fits(config, settings, plan, memory)
 
 
-def _what_fits(plan: MemoryPlan, cache: int, context: int, before_cache: int) -> list[tuple[str, str]]:
-    if cache < plan.block_bytes:
-        needed = before_cache + plan.cache_bytes(context)
-        return [("fits", f"no: {size(needed)} are needed for one sequence of {context:,} tokens")]
-    longest = plan.longest_context(cache)
-    at_once = cache // plan.block_bytes // max(1, plan.blocks_for(min(context, longest)))
+def _what_fits(config: ModelConfig, settings: WorkerSettings, plan: MemoryPlan, memory: int) -> list[tuple[str, str]]:
+    try:
+        cache = size_cache(settings, config, plan, memory)
+    except StartError as error:
+        return [("fits", f"no: {error}")]
+    at_once = cache.num_blocks // plan.blocks_for(cache.max_model_len)
     return [
-        ("left for the cache", f"{size(cache)}, {cache // plan.block_bytes:,} blocks"),
-        ("longest context", f"{longest:,} tokens" + ("" if longest >= context else " (use it as --max-model-len)")),
-        ("sequences at once", f"{at_once:,} of {min(context, longest):,} tokens"),
+        ("cache", f"{size(cache.num_blocks * plan.block_bytes)}, {cache.num_blocks:,} blocks"),
+        ("longest context", f"{cache.max_model_len:,} tokens"),
+        ("sequences at once", f"{min(at_once, settings.max_num_seqs):,} of {cache.max_model_len:,} tokens"),
     ]
 
 

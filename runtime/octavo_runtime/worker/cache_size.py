@@ -25,28 +25,38 @@ class CacheSize:
     max_model_len: int
 
 
+def step_bytes(settings: WorkerSettings, config: ModelConfig) -> int:
+    """What the largest step needs besides weights and cache."""
+    num_logits = settings.max_num_seqs + settings.max_logits_rows
+    return activation_bytes(config, settings.max_num_batched_tokens, num_logits)
+
+
 def size_cache(settings: WorkerSettings, config: ModelConfig, plan: MemoryPlan, available_bytes: int) -> CacheSize:
     """Raises StartError when the model, its cache or the wanted context do not fit."""
-    num_logits = settings.max_num_seqs + settings.max_logits_rows
-    activations = activation_bytes(config, settings.max_num_batched_tokens, num_logits)
-    if plan.weight_bytes + activations > available_bytes:
+    step = step_bytes(settings, config)
+    needed = plan.weight_bytes + step + settings.swap_bytes
+    if needed > available_bytes:
+        swap = f", swap space {_gib(settings.swap_bytes)}" if settings.swap_bytes else ""
         raise StartError(
             StartCause.OUT_OF_MEMORY,
-            f"The weights need {_gib(plan.weight_bytes)} and a step {_gib(activations)}, "
+            f"The weights need {_gib(plan.weight_bytes)}, a step {_gib(step)}{swap}, "
             f"but only {_gib(available_bytes)} are free; use a smaller model or a machine with more memory.",
         )
-    room = available_bytes - plan.weight_bytes - activations
     wanted = _wanted_len(settings, plan)
-    num_blocks = _num_blocks(settings, plan, room, wanted)
+    num_blocks = _num_blocks(settings, plan, available_bytes, needed, wanted)
     longest = plan.longest_context(num_blocks * plan.block_bytes)
     if longest < 1 or (settings.max_model_len != AUTO_MODEL_LEN and longest < wanted):
         raise StartError(
             StartCause.OUT_OF_MEMORY,
             f"A context of {wanted} tokens needs {_gib(plan.cache_bytes(wanted))} of cache, "
-            f"but {_gib(num_blocks * plan.block_bytes)} are there for it; "
-            f"the largest that fits is --max-model-len {longest}, or give the cache more memory.",
+            f"but {_gib(num_blocks * plan.block_bytes)} are there for it; {_way_out(longest)}.",
         )
     return CacheSize(num_blocks, settings.swap_bytes // plan.block_bytes, min(wanted, longest))
+
+
+def _way_out(longest: int) -> str:
+    more = "give the cache more memory (--gpu-memory-utilization, --kv-cache-memory-bytes)"
+    return f"the largest that fits is --max-model-len {longest}, or {more}" if longest else more
 
 
 def _wanted_len(settings: WorkerSettings, plan: MemoryPlan) -> int:
@@ -62,11 +72,12 @@ def _wanted_len(settings: WorkerSettings, plan: MemoryPlan) -> int:
     return wanted
 
 
-def _num_blocks(settings: WorkerSettings, plan: MemoryPlan, room: int, wanted: int) -> int:
-    """`room` bytes are free besides weights and activations."""
+def _num_blocks(settings: WorkerSettings, plan: MemoryPlan, available: int, needed: int, wanted: int) -> int:
+    """`needed` bytes of the `available` ones go to everything but the cache."""
     if settings.num_blocks is not None:
         return settings.num_blocks
     if settings.kv_cache_memory_bytes is not None:
+        room = available - needed
         if settings.kv_cache_memory_bytes > room:
             raise StartError(
                 StartCause.OUT_OF_MEMORY,
@@ -74,7 +85,7 @@ def _num_blocks(settings: WorkerSettings, plan: MemoryPlan, room: int, wanted: i
                 "beside the weights; give less.",
             )
         return settings.kv_cache_memory_bytes // plan.block_bytes
-    share = int(room * settings.gpu_memory_utilization)
+    share = max(0, int(available * settings.gpu_memory_utilization) - needed)
     everything = settings.max_num_seqs * plan.blocks_for(wanted) * plan.block_bytes
     limit = max(DEFAULT_CPU_CACHE_BYTES, plan.cache_bytes(wanted)) if settings.device == "cpu" else share
     return min(share, everything, limit) // plan.block_bytes

@@ -3,7 +3,6 @@
 Given `WorkerSettings`; reports progress through a callback. At world size 1 it is the engine's Executor.
 """
 
-import os
 import time
 from collections.abc import Callable
 
@@ -22,6 +21,7 @@ from octavo_runtime.model.registry import Checkpoint, Model, load_model, open_ch
 from octavo_runtime.worker.cache_engine import CacheEngine
 from octavo_runtime.worker.cache_size import CacheSize, size_cache
 from octavo_runtime.worker.config import WorkerReady, WorkerSettings
+from octavo_runtime.worker.cores import usable_cores
 from octavo_runtime.worker.memory import available_memory
 from octavo_runtime.worker.model_runner import ModelRunner
 
@@ -90,7 +90,7 @@ class Worker:
         return self._runner.run(plan)
 
     def _select_backend(self, dtype: torch.dtype) -> Backend:
-        threads = self._settings.num_threads or len(os.sched_getaffinity(0))
+        threads = self._settings.num_threads or usable_cores()
         try:
             return select_backend(self._settings.backend, torch.device(self._settings.device), threads, dtype)
         except RuntimeError as error:

@@ -4,6 +4,13 @@ import pytest
 
 from octavo_runtime.cli.main import run
 from octavo_runtime.cli.plan import size
+from octavo_runtime.errors import StartError
+from octavo_runtime.hub import resolve_model
+from octavo_runtime.model.config_reader import read_model_config
+from octavo_runtime.model.memory_plan import plan_memory
+from octavo_runtime.settings import load_settings
+from octavo_runtime.settings_groups import flag_name
+from octavo_runtime.worker.cache_size import size_cache
 
 
 def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
@@ -26,9 +33,44 @@ def test_float32_doubles_weights_and_cache(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_context_that_does_not_fit_shows_the_longest_that_does(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = plan(capsys, "--kv-cache-memory-bytes", "90MiB")
-    assert rows["longest context"] == "4,096 tokens (use it as --max-model-len)"
-    assert rows["sequences at once"] == "1 of 4,096 tokens"
+    flags = ("--memory", "16GiB", "--kv-cache-memory-bytes", "90MiB", "--max-model-len")
+    assert "the largest that fits is --max-model-len 4096" in plan(capsys, *flags, "8192")["fits"]
+    assert plan(capsys, *flags, "4096")["sequences at once"] == "1 of 4,096 tokens"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {},
+        {"gpu_memory_utilization": 0.5},
+        {"gpu_memory_utilization": 0.2},
+        {"swap_space": 0.25},
+        {"swap_space": 1},
+        {"max_model_len": "auto", "gpu_memory_utilization": 0.46},
+        {"max_model_len": 9000},
+        {"max_model_len": 512, "max_num_seqs": 3},
+        {"kv_cache_memory_bytes": "64MiB", "max_model_len": 1024},
+        {"kv_cache_memory_bytes": "2GiB"},
+        {"num_gpu_blocks_override": 600},
+        {"dtype": "float32", "block_size": 32},
+        {"max_num_batched_tokens": 64},
+    ],
+    ids=str,
+)
+def test_plan_says_what_a_start_would_do(flags: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [word for field, value in flags.items() for word in (flag_name(field), str(value))]
+    rows = plan(capsys, "--memory", "1GiB", *arguments)
+    told = load_settings({"model": "embedded", **flags}).worker_settings(resolve_model("embedded"))
+    config = read_model_config(told.model_path)
+    sizes = plan_memory(config, told.dtype.stored("cpu"), told.block_size)
+    try:
+        started = size_cache(told, config, sizes, 1 << 30)
+    except StartError as error:
+        assert rows["fits"] == f"no: {error}"
+    else:
+        assert rows["cache"].endswith(f" {started.num_blocks:,} blocks")
+        assert rows["longest context"] == f"{started.max_model_len:,} tokens"
+        assert rows["swap space"] == size(told.swap_bytes)
 
 
 def test_model_that_does_not_fit_says_what_is_needed(capsys: pytest.CaptureFixture[str]) -> None:

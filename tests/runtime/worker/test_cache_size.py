@@ -7,7 +7,7 @@ from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.model.config import Architecture, ModelConfig, RopeConfig
 from octavo_runtime.model.dtype import ModelDtype
 from octavo_runtime.model.memory_plan import activation_bytes, plan_memory
-from octavo_runtime.worker.cache_size import CacheSize, size_cache
+from octavo_runtime.worker.cache_size import CacheSize, size_cache, step_bytes
 from octavo_runtime.worker.config import AUTO_MODEL_LEN, WorkerSettings
 
 GIB = 1 << 30
@@ -55,6 +55,25 @@ def test_a_context_beyond_the_model_is_refused() -> None:
     with pytest.raises(StartError, match="at most that") as caught:
         size(100 * GIB, max_model_len=131073)
     assert caught.value.cause is StartCause.CONTEXT_TOO_LARGE
+
+
+def test_the_share_counts_weights_step_and_swap_space() -> None:
+    step = step_bytes(replace(SETTINGS, max_num_seqs=1), CONFIG)
+    for swap_bytes in (0, GIB):
+        found = size(7 * GIB, gpu_memory_utilization=0.8, swap_bytes=swap_bytes, max_num_seqs=1, max_model_len=-1)
+        taken = PLAN.weight_bytes + step + swap_bytes + found.num_blocks * PLAN.block_bytes
+        assert 0 <= int(7 * GIB * 0.8) - taken < PLAN.block_bytes
+
+
+def test_a_share_that_leaves_nothing_says_how_to_give_more() -> None:
+    with pytest.raises(StartError, match=r"0\.00 GiB are there for it; give the cache more memory") as caught:
+        size(5 * GIB, gpu_memory_utilization=0.1, max_model_len=AUTO_MODEL_LEN)
+    assert "--max-model-len 0" not in str(caught.value)
+
+
+def test_swap_space_that_does_not_fit_is_refused_with_its_size() -> None:
+    with pytest.raises(StartError, match=r"swap space 50\.00 GiB, but only 10\.00 GiB are free"):
+        size(10 * GIB, swap_bytes=50 * GIB)
 
 
 def test_a_given_cache_size_is_taken_or_refused_with_what_is_free() -> None:
