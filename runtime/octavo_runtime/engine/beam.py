@@ -7,9 +7,10 @@ beats the worst at its current length. Differences: stop_token_ids end a hypothe
 distinct sequences than n the last one is repeated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+from operator import itemgetter
 
 from octavo_runtime.engine.messages import FinishReason
 
@@ -57,21 +58,24 @@ class BeamSearch:
     @property
     def num_candidates(self) -> int:
         """Candidates wanted per beam: enough that `width` go on even if every terminator is among the best."""
-        return max(2, 1 + len(self._terminators)) * self.width
+        return self.width + len(self._terminators)
 
     def advance(self, beams: Sequence[Beam], banned: frozenset[int], at_limit: bool) -> list[Child]:
         """Take one step's candidates in; the beams to go on with, best first, or none when the search is over.
 
         `at_limit`: no sequence may grow beyond the token chosen now. Candidates with probability 0 are ignored.
+        Raises ArithmeticError when a score leaves the range of a float.
         """
         length = len(beams[0].output_token_ids) + 1
         children: list[Child] = []
-        for rank, child in enumerate(self._best(beams, banned)):
+        for rank, child in enumerate(_ranked(beams, banned)):
             if at_limit or child.token_id in self._terminators:
                 if rank < self.width:
                     self._finish(beams[child.parent], child)
-            elif len(children) < self.width:
+            else:
                 children.append(child)
+                if len(children) == self.width:
+                    break
         if not children or self._is_over(children[0].cumulative_logprob / length**self._length_penalty):
             return []
         return children
@@ -80,16 +84,6 @@ class BeamSearch:
         """The `num` best hypotheses, best first; empty if nothing could be generated."""
         found = self.hypotheses[:num]
         return found + found[-1:] * (num - len(found))
-
-    def _best(self, beams: Sequence[Beam], banned: frozenset[int]) -> list[Child]:
-        pool = [
-            Child(parent, token_id, beam.cumulative_logprob + logprob)
-            for parent, beam in enumerate(beams)
-            for token_id, logprob in beam.candidates
-            if logprob > -inf and token_id not in banned
-        ]
-        pool.sort(key=lambda child: -child.cumulative_logprob)  # stable: ties go to the earlier beam, then candidate
-        return pool[: self.num_candidates]
 
     def _finish(self, beam: Beam, child: Child) -> None:
         token_ids = [*beam.output_token_ids, child.token_id]
@@ -109,3 +103,15 @@ class BeamSearch:
         if len(self.hypotheses) < self.width:
             return False
         return self._early_stopping or best_possible <= self.hypotheses[-1].score
+
+
+def _ranked(beams: Sequence[Beam], banned: frozenset[int]) -> Iterator[Child]:
+    """The candidates of all beams, best first; ties go to the earlier beam, then candidate."""
+    pool = [
+        (beam.cumulative_logprob + logprob, parent, token_id)
+        for parent, beam in enumerate(beams)
+        for token_id, logprob in beam.candidates
+        if logprob > -inf and token_id not in banned
+    ]
+    pool.sort(key=itemgetter(0), reverse=True)
+    return (Child(parent, token_id, score) for score, parent, token_id in pool)

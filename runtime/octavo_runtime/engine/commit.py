@@ -3,6 +3,8 @@
 Everything that happens to a request's tokens after they were sampled is here; the scheduler only sees the new lengths.
 """
 
+import logging
+
 from octavo_runtime.engine.beam import Beam, Child, Hypothesis
 from octavo_runtime.engine.block_manager import BlockManager
 from octavo_runtime.engine.messages import (
@@ -16,6 +18,8 @@ from octavo_runtime.engine.plan import Row, RowResult, StepResult
 from octavo_runtime.engine.rows import ScheduledStep
 from octavo_runtime.engine.scheduler import Scheduler
 from octavo_runtime.engine.sequence import Sequence, SequenceGroup
+
+logger = logging.getLogger(__name__)
 
 
 class Committer:
@@ -174,7 +178,12 @@ class Committer:
         beams = [Beam(seq.cumulative_logprob, seq.output_token_ids, result.candidates) for seq, result in rows]
         num_output = len(parents[0].output_token_ids)
         banned = frozenset(group.banned_token_ids if num_output < group.stop.min_tokens else ())
-        children = search.advance(beams, banned, at_limit=num_output + 1 >= group.stop.max_tokens)
+        try:
+            children = search.advance(beams, banned, at_limit=num_output + 1 >= group.stop.max_tokens)
+        except ArithmeticError:  # the only arithmetic with a request's own numbers: it must not end the others
+            logger.exception("the beams of %s cannot be scored", group.request_id)
+            self.end_group(group, FinishReason.ERROR, "The beams cannot be scored; bring length_penalty nearer to 1.")
+            return
         if children:
             self._replace_beams(group, parents, children)
         else:

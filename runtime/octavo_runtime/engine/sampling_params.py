@@ -4,7 +4,6 @@ Frozen and checked when made: a wrong value raises `SamplingParamsError`, which 
 those of vLLM's OpenAI server. Knows no tokenizer: strings (`stop`, `bad_words`) are matched or encoded by `text/`.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -12,6 +11,18 @@ import msgspec
 
 MAX_SEQUENCES = 16384
 """The most sequences of one request."""
+
+MAX_BEAMS = 128
+"""The most beams: a step ranks up to MAX_BEAMS * (MAX_BEAMS + MAX_STOP_TOKEN_IDS) candidates, in some 10 ms."""
+
+MAX_LENGTH_PENALTY = 10.0
+"""Beyond it length ** length_penalty says nothing any more, and leaves the range of a float for long outputs."""
+
+# What a request may name; every step of its sequences looks at all of it.
+MAX_BIASES = 1024
+MAX_STOP_TOKEN_IDS = 128
+MAX_BAD_WORDS = 256
+MAX_BAD_WORD_LENGTH = 128  # characters
 
 MIN_TEMPERATURE = 0.01
 """A smaller positive temperature is raised to this, so that logits / temperature stays finite."""
@@ -70,18 +81,20 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         """(field, whether it holds, what the field must do)."""
         greedy = self.temperature == 0.0 and not self.use_beam_search
         width, truncate = self.num_sequences, self.truncate_prompt_tokens
+        width_field = "n" if self.best_of is None else "best_of"
         return [
             ("n", 1 <= self.n <= MAX_SEQUENCES, f"be between 1 and {MAX_SEQUENCES}"),
             ("n", not greedy or self.n == 1, "be 1 when temperature is 0 (every choice would be the same)"),
             ("best_of", self.n <= width <= MAX_SEQUENCES, f"be between n ({self.n}) and {MAX_SEQUENCES}"),
             ("best_of", not greedy or width == 1, "be 1 when temperature is 0"),
+            (width_field, not self.use_beam_search or width <= MAX_BEAMS, f"be at most {MAX_BEAMS} with beam search"),
             ("temperature", 0 <= self.temperature <= 2, "be between 0 and 2"),
             ("top_p", 0 < self.top_p <= 1, "be above 0 and at most 1"),
-            ("top_k", self.top_k >= -1, "be at least 1, or 0 or -1 for off"),
+            ("top_k", -1 <= self.top_k < 2**31, "be between 1 and 2**31 - 1, or 0 or -1 for off"),
             ("min_p", 0 <= self.min_p <= 1, "be between 0 and 1"),
             ("presence_penalty", -2 <= self.presence_penalty <= 2, "be between -2 and 2"),
             ("frequency_penalty", -2 <= self.frequency_penalty <= 2, "be between -2 and 2"),
-            ("repetition_penalty", 0 < self.repetition_penalty < math.inf, "be a finite number above 0"),
+            ("repetition_penalty", 0.01 <= self.repetition_penalty <= 100, "be between 0.01 and 100"),
             ("max_tokens", self.max_tokens is None or self.max_tokens >= 1, "be at least 1"),
             ("min_tokens", self.min_tokens >= 0, "be at least 0"),
             (
@@ -96,8 +109,20 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
                 "be at least 0, or -1 for all",
             ),
             ("stop", all(self.stop), "hold no empty string"),
-            ("length_penalty", math.isfinite(self.length_penalty), "be a finite number"),
+            (
+                "length_penalty",
+                -MAX_LENGTH_PENALTY <= self.length_penalty <= MAX_LENGTH_PENALTY,
+                f"be between {-MAX_LENGTH_PENALTY:g} and {MAX_LENGTH_PENALTY:g}",
+            ),
             ("allowed_token_ids", self.allowed_token_ids != (), "name at least one token"),
+            ("logit_bias", len(self.logit_bias or ()) <= MAX_BIASES, f"have at most {MAX_BIASES} entries"),
+            ("stop_token_ids", len(self.stop_token_ids) <= MAX_STOP_TOKEN_IDS, f"name at most {MAX_STOP_TOKEN_IDS}"),
+            ("bad_words", len(self.bad_words) <= MAX_BAD_WORDS, f"have at most {MAX_BAD_WORDS} words"),
+            (
+                "bad_words",
+                all(len(word) <= MAX_BAD_WORD_LENGTH for word in self.bad_words),
+                f"hold words of at most {MAX_BAD_WORD_LENGTH} characters",
+            ),
             (
                 "truncate_prompt_tokens",
                 truncate is None or truncate == -1 or truncate >= 1,

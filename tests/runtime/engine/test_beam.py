@@ -1,10 +1,11 @@
-from math import inf
+from math import inf, isfinite
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from octavo_runtime.engine.beam import Beam, BeamSearch, Child
 from octavo_runtime.engine.messages import FinishReason
+from octavo_runtime.engine.sampling_params import MAX_LENGTH_PENALTY
 from octavo_runtime.engine.simulation import SimulatedModel
 
 NOTHING: frozenset[int] = frozenset()
@@ -40,9 +41,36 @@ def test_a_hypothesis_scores_by_its_length_with_the_ending_token() -> None:
 
 
 def test_enough_candidates_are_asked_for_to_go_on_beside_every_terminator() -> None:
-    assert search(width=3).num_candidates == 6
-    assert search(width=3, terminators={1}).num_candidates == 6
-    assert search(width=3, terminators={1, 2, 3}).num_candidates == 12
+    assert search(width=3).num_candidates == 3
+    assert search(width=3, terminators={1}).num_candidates == 4
+    assert search(width=3, terminators={1, 2, 3}).num_candidates == 6
+
+
+@given(st.integers(0, 10_000), st.integers(1, 4), st.sets(st.integers(0, 11), max_size=6))
+def test_candidates_that_are_not_asked_for_would_change_nothing(seed: int, width: int, terminators: set[int]) -> None:
+    model = SimulatedModel(vocab_size=12)
+    searches = [search(width=width, terminators=terminators, length_penalty=0.3) for _ in range(2)]
+    asked = searches[0].num_candidates
+    children = [
+        one.advance(
+            [Beam(-number / 7, [number], model.candidates([seed, number], count)) for number in range(width)],
+            NOTHING,
+            at_limit=False,
+        )
+        for one, count in zip(searches, (asked, 12), strict=True)
+    ]
+    assert children[0] == children[1]
+    assert searches[0].hypotheses == searches[1].hypotheses
+
+
+@given(st.floats(-MAX_LENGTH_PENALTY, MAX_LENGTH_PENALTY), st.integers(0, 1 << 20), st.floats(-1e9, 0), st.booleans())
+def test_every_legal_length_penalty_gives_finite_scores(
+    length_penalty: float, length: int, logprob: float, at_limit: bool
+) -> None:
+    found = search(width=1, length_penalty=length_penalty, terminators={9})
+    beams = [Beam(-1e9, range(length), [(9, logprob), (1, logprob)])]
+    found.advance(beams, NOTHING, at_limit)
+    assert all(isfinite(hypothesis.score) for hypothesis in found.hypotheses)
 
 
 def test_early_stopping_ends_with_the_width_th_hypothesis() -> None:

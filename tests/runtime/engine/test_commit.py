@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from octavo_runtime.engine.beam import BeamSearch
 from octavo_runtime.engine.config import PreemptionMode
 from octavo_runtime.engine.messages import FinishReason
 
@@ -107,6 +108,36 @@ def test_beams_with_every_token_forbidden_end_with_an_error(make_engine: MakeEng
     harness.run()
     assert harness.finished["a"].reason is FinishReason.ERROR
     assert "forbidden" in harness.finished["a"].error
+    assert harness.engine.blocks.num_free_blocks == 64
+
+
+@pytest.mark.parametrize("error", [OverflowError, ZeroDivisionError])
+@pytest.mark.parametrize("num_steps", [1, 4])
+def test_beams_that_cannot_be_scored_end_only_their_own_request(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, error: type[ArithmeticError], num_steps: int
+) -> None:
+    def beams(harness: Any) -> None:
+        for name in ("broken", "other"):
+            harness.add(name, [1] * 6, n=2, use_beam_search=True, temperature=1.0, max_tokens=8)
+
+    plain, harness = make_engine(), make_engine()
+    beams(plain)
+    plain.run()
+    beams(harness)
+    harness.add("plain", [2] * 5, max_tokens=8)
+    broken, advance = harness.engine._committer.groups["broken"].beams, BeamSearch.advance
+    calls = iter(range(100))
+
+    def fail(search: BeamSearch, *arguments: Any, **keywords: Any) -> Any:
+        if search is broken and next(calls) == num_steps - 1:
+            raise error
+        return advance(search, *arguments, **keywords)
+
+    monkeypatch.setattr(BeamSearch, "advance", fail)
+    harness.run()
+    assert harness.finished["broken"].reason is FinishReason.ERROR
+    assert harness.finished["plain"].reason is FinishReason.LENGTH
+    assert [harness.tokens["other", index] for index in (0, 1)] == [plain.tokens["other", index] for index in (0, 1)]
     assert harness.engine.blocks.num_free_blocks == 64
 
 
