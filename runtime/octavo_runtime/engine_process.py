@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -25,7 +25,7 @@ from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.hub import ModelSource, resolve_model
 from octavo_runtime.process_state import configure_logging, die_with_parent
 from octavo_runtime.settings import Settings
-from octavo_runtime.worker.config import WorkerReady, WorkerSettings
+from octavo_runtime.worker.config import WorkerReady
 from octavo_runtime.worker.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -45,34 +45,15 @@ def build_llm_engine(
     settings: Settings, source: ModelSource, progress: Callable[[LoadProgress], None]
 ) -> StartedEngine:
     """Load the model and make the engine. Raises StartError with what to do."""
-    worker = Worker(worker_settings(settings, source))
+    worker = Worker(settings.worker_settings(source))
     ready = worker.start(progress)
     engine = LLMEngine(
-        settings.scheduler_config(ready.max_model_len),
+        replace(settings.scheduler_config(ready.max_model_len), vocab_size=ready.model.vocab_size),
         settings.cache_config(ready.num_blocks, ready.num_host_blocks),
         worker,
         time.monotonic,
     )
     return StartedEngine(engine, ready)
-
-
-def worker_settings(settings: Settings, source: ModelSource) -> WorkerSettings:
-    """The worker's part of the settings."""
-    return WorkerSettings(
-        model_path=source.path,
-        dtype=settings.model.dtype,
-        backend=settings.device.backend,
-        device="cpu",
-        num_threads=settings.device.cpu_threads,
-        block_size=settings.cache.block_size,
-        max_model_len=settings.model.max_model_len,
-        max_num_seqs=settings.scheduler.max_num_seqs,
-        max_num_batched_tokens=settings.scheduler.max_num_batched_tokens,
-        num_blocks=settings.cache.num_gpu_blocks_override,
-        kv_cache_memory_bytes=settings.cache.kv_cache_memory_bytes,
-        gpu_memory_utilization=settings.cache.gpu_memory_utilization,
-        swap_bytes=settings.swap_bytes,
-    )
 
 
 def engine_ready(settings: Settings, ready: WorkerReady) -> EngineReady:
@@ -82,7 +63,7 @@ def engine_ready(settings: Settings, ready: WorkerReady) -> EngineReady:
         num_host_blocks=ready.num_host_blocks,
         block_size=ready.block_size,
         max_model_len=ready.max_model_len,
-        max_num_seqs=settings.scheduler.max_num_seqs,
+        max_num_seqs=settings.scheduler_config(ready.max_model_len).max_num_seqs,
         vocab_size=ready.model.vocab_size,
         backend=ready.backend,
         dtype=ready.dtype,

@@ -177,7 +177,10 @@ class ServerMetrics(Collector):
         )
         for name, text, value in gauges:
             yield self._gauge(name, text, {(): value})
-        waiting: Values = {("capacity",): stats.num_waiting, ("deferred",): 0}
+        waiting: Values = {
+            ("capacity",): stats.num_waiting - stats.num_deferred,
+            ("deferred",): stats.num_deferred,
+        }
         yield self._gauge("num_requests_waiting_by_reason", "Waiting requests by cause.", waiting, ("reason",))
         if self._cache_config:
             info = self._gauge(

@@ -211,3 +211,11 @@ def test_throughput_averages_over_a_window_and_falls_to_zero():
     assert value("vllm:avg_generation_throughput_toks_per_s") == 50
     clock.now += 6.0
     assert value("vllm:avg_generation_throughput_toks_per_s") == 0
+
+
+def test_waiting_requests_are_told_apart_by_what_they_wait_for():
+    metrics, _, value, _ = fresh()
+    metrics.step(StepOutputs(stats=SchedulerStats(num_waiting=5, num_deferred=2)))
+    assert value("vllm:num_requests_waiting") == 5
+    assert value("vllm:num_requests_waiting_by_reason", reason="capacity") == 3
+    assert value("vllm:num_requests_waiting_by_reason", reason="deferred") == 2

@@ -11,6 +11,7 @@ from collections.abc import Sequence as ReadOnly
 from enum import StrEnum
 
 from octavo_runtime.engine.block_pool import BlockPool
+from octavo_runtime.engine.cache_demand import worst_case_blocks
 from octavo_runtime.engine.config import CacheConfig
 from octavo_runtime.engine.prefix_cache import PrefixCache, block_hash
 from octavo_runtime.engine.sequence import NEVER_REGISTER, Sequence, SequenceGroup
@@ -69,12 +70,8 @@ class BlockManager:
     # Admission
 
     def worst_case(self, group: SequenceGroup) -> int:
-        """Blocks held if all sequences run to the limit: full prompt blocks are shared, last tokens never computed."""
-        num_prompt, longest = group.num_prompt, group.num_prompt + group.stop.max_tokens - 1
-        shared = min(num_prompt, longest) // self.block_size
-        if longest == num_prompt:  # one token each: drawn from one row, no fork
-            return self.blocks_for(num_prompt)
-        return shared + group.params.num_sequences * (self.blocks_for(longest) - shared)
+        """Blocks that the group may come to need."""
+        return worst_case_blocks(group.num_prompt, group.params.num_sequences, group.stop.max_tokens, self.block_size)
 
     def can_allocate(self, group: SequenceGroup) -> AllocStatus:
         """Whether the leader's whole prompt, and its siblings' first blocks, fit on top of what is cached.

@@ -26,6 +26,7 @@ class SchedulerConfig:
     max_num_batched_tokens: int = 2048
     max_num_seqs: int = 128
     max_model_len: int = 2048
+    vocab_size: int = 2**31  # the model's; the default is what int32 token ids allow
     chunked_prefill: bool = True  # False: prefill-first, whole prompts, decodes wait
     delay_factor: float = 0.0  # prefill-first: wait delay_factor * last prompt latency before the next prompt
     long_prefill_token_threshold: int = 0  # 0 = off; else a prompt takes at most this many tokens of a step
@@ -33,6 +34,7 @@ class SchedulerConfig:
     preemption_mode: PreemptionMode = PreemptionMode.AUTO
     watermark: float = 0.01  # share of blocks kept free when a prompt is admitted
     max_logits_rows: int = 256  # prompt-log-probability positions per step, bounds logits memory
+    seed: int | None = None  # where requests without a seed get theirs from; None: each a random one
 
 
 @dataclass(frozen=True, slots=True)

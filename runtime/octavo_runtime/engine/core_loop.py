@@ -14,12 +14,15 @@ IDLE_BEAT_SECONDS = 0.5
 
 
 def run_forever(engine: LLMEngine, channel: Channel, heartbeat: Heartbeat) -> None:
-    """Serve until `Shutdown`. Raises ChannelClosedError when the front end vanishes."""
+    """Serve until `Shutdown`, which ends what is open with ABORT. Raises ChannelClosedError when the front end vanishes."""
     while True:
         busy = engine.has_unfinished_requests()
         heartbeat.beat(has_work=busy)
         for message in channel.receive(0.0 if busy else IDLE_BEAT_SECONDS):
             if isinstance(message, Shutdown):
+                engine.abort_all()
+                if engine.has_unfinished_requests():  # their ends
+                    channel.send(engine.step())
                 return
             take_in(engine, message)
         if engine.has_unfinished_requests():

@@ -7,7 +7,7 @@ in doubt.
 
 from collections.abc import Callable
 
-from octavo_runtime.engine.admission import check_request, check_size, make_group
+from octavo_runtime.engine.admission import check_request, check_size, cut_default_length, make_group
 from octavo_runtime.engine.block_manager import BlockManager
 from octavo_runtime.engine.commit import Committer
 from octavo_runtime.engine.config import CacheConfig, SchedulerConfig
@@ -46,6 +46,7 @@ class LLMEngine:
             self._num_arrived += 1
             sequence_id = self._committer.next_sequence_id()
             group = make_group(request, self._config, sequence_id, self._num_arrived, self._clock())
+            cut_default_length(group, self.blocks)
             problem = check_size(group, self.blocks)
         if problem is None:
             self._committer.groups[request.request_id] = group
@@ -76,6 +77,11 @@ class LLMEngine:
                 if sequence.index == index:
                     self._committer.end_sequence(group, sequence, FinishReason.STOP)
                     break
+
+    def abort_all(self) -> None:
+        """Give up every request; the next step reports their ends and computes nothing."""
+        for request_id in list(self._committer.groups):
+            self.abort_request(request_id)
 
     def reset_prefix_cache(self) -> None:
         """Forget every cached prefix that no running sequence uses."""
@@ -113,6 +119,7 @@ class LLMEngine:
         return SchedulerStats(
             num_running=len(scheduler.running),
             num_waiting=len(scheduler.waiting),
+            num_deferred=scheduler.num_deferred,
             num_swapped=len(scheduler.swapped),
             kv_cache_usage=1 - num_free / blocks.num_blocks if blocks.num_blocks else 0.0,
             host_cache_usage=1 - blocks.num_free_host_blocks / num_host if num_host else 0.0,

@@ -27,7 +27,7 @@ class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AddRequest(Struct, frozen=True, tag=True):
-    """A tokenized request. `params.max_tokens` None means up to `max_model_len`."""
+    """A tokenized request. `params.max_tokens` None means what `max_model_len` and the cache allow."""
 
     request_id: str
     prompt_token_ids: list[int]
@@ -114,6 +114,7 @@ class SchedulerStats(Struct, frozen=True, array_like=True):
     generation_tokens: int = 0
     iteration_tokens: int = 0  # tokens computed by this step
     step_seconds: float = 0.0
+    num_deferred: int = 0  # of num_waiting: until a prefix that another request computes is cached
 
 
 class StepOutputs(Struct, frozen=True, tag=True):

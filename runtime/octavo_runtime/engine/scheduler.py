@@ -26,6 +26,7 @@ class Scheduler:
         self.waiting = GroupQueue(GroupState.WAITING)
         self.swapped = GroupQueue(GroupState.SWAPPED)
         self.running = RunningList()
+        self.num_deferred = 0  # waiting groups that the last step left for a prefix that is being computed
         self._config = config
         self._blocks = blocks
         self._preemptor = Preemptor(config.preemption_mode, blocks)
@@ -61,6 +62,7 @@ class Scheduler:
         for group in self.running:
             budget.add_num_seqs(group.request_id, group.num_seats)
         draft = StepDraft(budget, self._config.max_logits_rows)
+        self.num_deferred = 0
         if self._config.chunked_prefill:
             self._run_decodes(draft)
             self._run_prompts(draft)
@@ -182,6 +184,7 @@ class Scheduler:
         """Admit groups in order; some whose prompt begins with what is being computed are left for the next step."""
         deferred: list[SequenceGroup] = []
         self._admit(draft, now, deferred)
+        self.num_deferred = len(deferred)
         for group in deferred:
             self.waiting.push(group)
 

@@ -1,4 +1,6 @@
 import socket
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,7 @@ from octavo_runtime.engine.heartbeat import Heartbeat
 from octavo_runtime.engine.messages import (
     AbortRequest,
     AddRequest,
+    FinishReason,
     ResetPrefixCache,
     SequenceOutput,
     Shutdown,
@@ -29,6 +32,9 @@ class RecordingEngine:
 
     def abort_request(self, request_id: str, index: int | None) -> None:
         self.calls.append(f"abort {request_id} {index}")
+
+    def abort_all(self) -> None:
+        self.calls.append("abort all")
 
     def reset_prefix_cache(self) -> None:
         self.calls.append("reset")
@@ -58,6 +64,26 @@ def test_loop_applies_messages_in_order_steps_and_leaves_on_shutdown() -> None:
     assert engine.calls == ["add a", "abort b 2", "reset"]
     assert sent == [StepOutputs(sequences=[SequenceOutput(request_id="a", index=0, token_ids=[7])])]
     assert heartbeat.steps >= 2
+    heartbeat.close()
+
+
+def test_shutdown_ends_running_waiting_and_just_added_requests_with_abort(make_engine: Callable[..., Any]) -> None:
+    ours, theirs = socket.socketpair()
+    harness, encoder, heartbeat = make_engine(max_num_seqs=1), Encoder(), Heartbeat.create()
+    harness.add("running", [1] * 5)
+    harness.add("waiting", [2] * 5)
+    harness.step()
+    added = AddRequest(request_id="added", prompt_token_ids=[1], params=SamplingParams())
+    with ours, theirs:
+        theirs.sendall(encoder.encode(added) + encoder.encode(Shutdown()))
+        run_forever(harness.engine, Channel(ours), heartbeat)
+        (outputs,) = from_engine_frames().feed(theirs.recv(4096))
+    assert isinstance(outputs, StepOutputs)
+    assert {end.request_id: end.reason for end in outputs.finished} == dict.fromkeys(
+        ("running", "waiting", "added"), FinishReason.ABORT
+    )
+    assert outputs.stats.iteration_tokens == 0
+    assert not harness.engine.has_unfinished_requests()
     heartbeat.close()
 
 

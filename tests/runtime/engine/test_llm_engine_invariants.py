@@ -20,7 +20,9 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
+from octavo_runtime.engine.cache_demand import longest_output
 from octavo_runtime.engine.config import CacheConfig, PreemptionMode, SchedulerConfig, SchedulingPolicy
 from octavo_runtime.engine.llm_engine import LLMEngine
 from octavo_runtime.engine.messages import AddRequest, FinishReason, RequestFinished, SequenceOutput, StepOutputs
@@ -243,13 +245,23 @@ class EngineMachine(RuleBasedStateMachine):
         for request_id, request in self.requests.items():
             self._check(request, self.records[request_id])
 
+    def _with_length(self, request: AddRequest) -> AddRequest:
+        """A default length depends on the cache, so it is written down for a run in another one."""
+        params, num_prompt, blocks = request.params, len(request.prompt_token_ids), self.engine.blocks
+        if params.max_tokens is not None:
+            return request
+        fits = longest_output(num_prompt, params.num_sequences, blocks.num_blocks, blocks.block_size)
+        max_tokens = min(MAX_MODEL_LEN - num_prompt, fits)
+        min_tokens = min(params.min_tokens, max_tokens)
+        return replace(request, params=replace(params, max_tokens=max_tokens, min_tokens=min_tokens))
+
     def _check(self, request: AddRequest, record: Record) -> None:
         assert len(record.finished) == 1
         if record.finished[0].reason is FinishReason.ERROR:
             assert not record.outputs
             assert "lower max_tokens" in record.finished[0].error
             return
-        expected = run_alone(request)
+        expected = run_alone(self._with_length(request))
         for index in expected.outputs:
             given, wanted = record.tokens(index), expected.tokens(index)
             if record.finished[0].reason is FinishReason.ABORT or index in record.aborted_indexes:

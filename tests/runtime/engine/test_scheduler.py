@@ -148,9 +148,9 @@ def test_requests_wait_for_a_prefix_that_is_being_computed_and_let_others_pass(m
     harness.add("first", [1] * 12)
     harness.add("same", [*[1] * 12, 2])
     harness.add("other", [3] * 5)
-    harness.step()
+    assert harness.step().stats.num_deferred == 1
     assert lengths(harness.plans[0]) == [12, 5]
-    harness.step()
+    assert harness.step().stats.num_deferred == 0
     assert harness.plans[1].num_tokens == 3  # two decodes, and the one token that "same" does not share
     harness.run()
     assert harness.finished["same"].num_cached_tokens == 12
