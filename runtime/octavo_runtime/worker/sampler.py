@@ -13,7 +13,7 @@ from octavo_kernels.backend import Backend, SamplingBatch
 from octavo_runtime.engine.messages import TokenLogprobs
 from octavo_runtime.engine.plan import Row, RowResult, RowSampling
 from octavo_runtime.worker.inputs import LogitsLayout
-from octavo_runtime.worker.logits_processing import changes_logits, process_logits
+from octavo_runtime.worker.logits_processing import LogitsProcessor, changes_logits
 from octavo_runtime.worker.logprobs import likeliest, token_logprobs
 
 NOTHING = RowResult()
@@ -46,16 +46,19 @@ class Sampler:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._processor = LogitsProcessor()
 
     def sample(self, logits: torch.Tensor, rows: Sequence[Row], layout: LogitsLayout) -> tuple[RowResult, ...]:
         """logits [L, vocab] float32, laid out as `layout` says; rows of it are changed in place."""
         draws = _collect(rows, layout)
         special = [i for i, row in enumerate(rows) if row.prompt_targets or _is_special(row.sampling)]
         extras = _Extras(logits, rows, layout, special)
-        for i in special:
-            sampling = rows[i].sampling
-            if sampling is not None and changes_logits(sampling):
-                process_logits(logits[layout.sampled[i]], sampling)
+        samplings = ((i, rows[i].sampling) for i in special)
+        self._processor.process(
+            (logits[layout.sampled[i]], sampling)
+            for i, sampling in samplings
+            if sampling is not None and changes_logits(sampling)
+        )
         tokens: list[list[int]] = [[] for _ in rows]
         if draws.owner:
             drawn: list[int] = self._backend.sample(logits, draws.batch()).tolist()

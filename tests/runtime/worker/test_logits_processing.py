@@ -3,10 +3,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 from octavo_runtime.engine.plan import RowSampling
 from octavo_runtime.engine.sampling_params import SamplingParams
-from octavo_runtime.worker.logits_processing import changes_logits, process_logits
+from octavo_runtime.worker import logits_processing
+from octavo_runtime.worker.logits_processing import LogitsProcessor, changes_logits
 
 BANNED = float("-inf")
 
@@ -21,7 +23,7 @@ def process(
     values = torch.tensor(logits, dtype=torch.float32)
     sampling = RowSampling(SamplingParams(**params), (0.5,), prompt, output, banned)
     assert changes_logits(sampling)
-    process_logits(values, sampling)
+    LogitsProcessor().process([(values, sampling)])
     return values.tolist()
 
 
@@ -68,3 +70,44 @@ def test_the_last_token_of_a_bad_word_goes_once_its_beginning_was_generated(
 
 def test_the_beginning_of_a_bad_word_in_the_prompt_does_not_count() -> None:
     assert process([0.0] * 3, prompt=[1], output=[], bad_words_token_ids=((1, 2),)) == [0.0, 0.0, 0.0]
+
+
+def test_named_tokens_become_tensors_once_per_request_and_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[SamplingParams] = []
+    original = logits_processing._named_tokens
+
+    def count(params: SamplingParams, vocab_size: int) -> Any:
+        made.append(params)
+        return original(params, vocab_size)
+
+    monkeypatch.setattr(logits_processing, "_named_tokens", count)
+    processor = LogitsProcessor()
+    first, second = (SamplingParams(logit_bias={0: bias}) for bias in (1.0, 2.0))
+
+    def step(*rows: SamplingParams) -> list[float]:
+        logits = torch.zeros(len(rows), 3)
+        processor.process((logits[i], RowSampling(params, (0.5,), [1], [2] * i)) for i, params in enumerate(rows))
+        return logits[:, 0].tolist()
+
+    assert step(first, second, first) == [1.0, 2.0, 1.0]
+    assert step(second, first) == [2.0, 1.0]
+    assert made == [first, second]
+    assert step() == []
+    assert processor._named == {}
+
+
+def test_the_work_of_a_row_does_not_grow_by_an_operation_per_biased_token() -> None:
+    class Counter(TorchFunctionMode):
+        calls = 0
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.calls += 1
+            return func(*args, **(kwargs or {}))
+
+    def num_operations(num_biases: int) -> int:
+        params = SamplingParams(logit_bias=dict.fromkeys(range(num_biases), 1.0))
+        with Counter() as counter:
+            LogitsProcessor().process([(torch.zeros(2000), RowSampling(params, (0.5,), [1], []))])
+        return counter.calls
+
+    assert num_operations(1000) == num_operations(10)
