@@ -58,7 +58,7 @@ def _problem(service: Service) -> dict[str, Any] | None:
     """Why the engine will not recover by itself."""
     dead = service.engine.dead
     if dead is not None:
-        return {"status": "dead", "cause": str(dead.cause), "message": dead.message}
+        return {"status": "dead", "cause": str(dead.cause)}  # dead.message is for the log: it may name files
     age = service.engine.heartbeat_age()
     if service.engine.ready is not None and age > service.config.liveness_timeout:
         return {"status": "hung", "message": f"The engine has not shown life for {age:.0f} seconds."}

@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from octavo_runtime.engine.sampling_params import SamplingParams, SamplingParamsError
+from octavo_runtime.engine.sampling_params import (
+    MAX_BAD_WORD_LENGTH,
+    MAX_BAD_WORDS,
+    SamplingParams,
+    SamplingParamsError,
+)
 from octavo_runtime.errors import InvalidRequestError
 from octavo_runtime.server.config import ServerConfig
 from octavo_runtime.server.interfaces import SamplingDefaults, TextLayer
 from octavo_runtime.server.schema import ChatBody, CompletionBody, GenerationBody
 
 DEFAULT_COMPLETION_TOKENS = 16
-_MAX_BAD_WORDS = 1024
 _MAX_SALT = 128
 _SALT_FORBIDS = frozenset("@/\\\0")
 _UNAVAILABLE = {
@@ -201,7 +205,7 @@ def _allowed_token_ids(ids: list[int] | None, vocab_size: int) -> tuple[int, ...
                 f"allowed_token_ids: {token_id} is not a token id of this model (0 to {vocab_size - 1}).",
                 "allowed_token_ids",
             )
-    return tuple(ids)
+    return tuple(dict.fromkeys(ids))
 
 
 def _logprobs(body: GenerationBody, limit: int) -> int | None:
@@ -235,12 +239,17 @@ def _check_logprobs_limit(field: str, value: int | None, limit: int) -> None:
 
 def _bad_words(words: list[str], text: TextLayer) -> tuple[tuple[int, ...], ...]:
     """Each word as it is written at the start of a text and after a space."""
-    if len(words) > _MAX_BAD_WORDS:
-        raise InvalidRequestError(f"bad_words takes at most {_MAX_BAD_WORDS} words, got {len(words)}.", "bad_words")
+    if len(words) > MAX_BAD_WORDS:
+        raise InvalidRequestError(f"bad_words takes at most {MAX_BAD_WORDS} words, got {len(words)}.", "bad_words")
     encoded: dict[tuple[int, ...], None] = {}
     for index, word in enumerate(words):
         if not word.strip():
             raise InvalidRequestError(f"bad_words[{index}] is empty.", f"bad_words[{index}]")
+        if len(word) > MAX_BAD_WORD_LENGTH:
+            raise InvalidRequestError(
+                f"bad_words[{index}] has {len(word)} characters, at most {MAX_BAD_WORD_LENGTH} are taken.",
+                f"bad_words[{index}]",
+            )
         for form in (word.lstrip(), " " + word.lstrip()):
             ids = tuple(text.tokenizer.encode(form, add_special_tokens=False))
             if ids:

@@ -71,8 +71,8 @@ class PromptEncoder:
             if isinstance(prompt, str):
                 ids = await self.encode(prompt, add_special_tokens, limit, size)
             else:
-                check_token_ids(prompt, limits.vocab_size, field)
                 ids = prompt
+            check_token_ids(ids, limits.vocab_size, field)
             if not ids:
                 raise InvalidRequestError(f"{field} is empty; write at least one token.", field)
             encoded.append(Prompt(_truncate(ids, body, limits), prompt if isinstance(prompt, str) else None))
@@ -84,6 +84,7 @@ class PromptEncoder:
         text = await self.run(_text_size(messages), lambda: self._render(messages, body))
         limit = limits.max_model_len if body.truncate_prompt_tokens is None else None
         ids = await self.encode(text, bool(body.add_special_tokens), limit)
+        check_token_ids(ids, limits.vocab_size, "messages")
         if not ids:
             raise InvalidRequestError("The messages make an empty prompt.", "messages")
         return Prompt(_truncate(ids, body, limits), text)
@@ -146,7 +147,7 @@ def _split_prompts(prompt: str | list[Any] | None, max_prompts: int) -> list[str
 
 
 def check_token_ids(ids: Sequence[int], vocab_size: int, field: str) -> None:
-    """Raises when an id is none of the model's."""
+    """Raises when an id is none of the model's: the client's own, or of a tokenizer that knows more tokens."""
     if ids and (min(ids) < 0 or max(ids) >= vocab_size):
         wrong = next(token_id for token_id in ids if not 0 <= token_id < vocab_size)
         raise InvalidRequestError(f"{field}: {wrong} is not a token id of this model (0 to {vocab_size - 1}).", field)

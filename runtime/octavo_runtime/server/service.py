@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from octavo_runtime.engine.cache_demand import longest_output
 from octavo_runtime.engine.sampling_params import SamplingParams
 from octavo_runtime.errors import InvalidRequestError, NotFoundError
 from octavo_runtime.metrics import ServerMetrics
@@ -55,7 +56,8 @@ class Service:
     ) -> Generation:
         """Check everything that is left to check and count the call against the queue. Nothing runs yet."""
         limits = self.admission.limits()
-        max_tokens = resolve_max_tokens(prompts, wanted.explicit, wanted.default, limits)
+        default = self._default_tokens(body, prompts, wanted.default)
+        max_tokens = resolve_max_tokens(prompts, wanted.explicit, default, limits)
         params = sampling_params(body, max_tokens, self.config, self.text, limits.vocab_size)
         self._check_width(params, limits.max_num_seqs)
         check_cache_salt(body.cache_salt)
@@ -72,6 +74,15 @@ class Service:
         )
         self.admission.check_queue(len(prompts), sum(len(prompt.token_ids) for prompt in prompts))
         return Generation(self.engine, self.text, self.admission, self.metrics, job)
+
+    def _default_tokens(self, body: GenerationBody, prompts: Sequence[Prompt], default: int | None) -> int | None:
+        """What is generated without max_tokens: less than else where several sequences of it would overflow the cache."""
+        ready, width = self.engine.ready, body.best_of or body.n or 1
+        if ready is None or width <= 1:
+            return default
+        longest = max(len(prompt.token_ids) for prompt in prompts)
+        fits = longest_output(longest, width, ready.num_blocks, ready.block_size)
+        return fits if default is None else min(default, fits)
 
     @staticmethod
     def _check_width(params: SamplingParams, max_num_seqs: int) -> None:

@@ -35,6 +35,11 @@ def test_what_the_router_refuses_has_our_own_types():
         assert json.loads(response.body)["error"]["type"] == kind
 
 
+def test_why_the_engine_ended_is_hidden():
+    status, body = error_body(EngineDeadError("RuntimeError: cannot map /secret/weights"))
+    assert (status, b"secret" in body) == (500, False)
+
+
 def test_the_unexpected_is_hidden(caplog):
     status, body = error_body(RuntimeError("/secret/path"))
     assert (status, b"secret" in body) == (500, False)

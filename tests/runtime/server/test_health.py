@@ -40,6 +40,24 @@ async def test_dead_engine_fails_every_probe(serve):
     assert (await served.post("/v1/completions", {"prompt": "a"}))[0] == 500
 
 
+async def test_no_reply_says_why_the_engine_died(serve):
+    served = await serve()
+    served.engine.step_seconds = 0.01
+    body = {"prompt": "a", "max_tokens": 100, "ignore_eos": True}
+    open_stream = await served.client.post("/v1/completions", json={**body, "stream": True})
+    served.engine.die("FileNotFoundError: /secret/weights")
+    replies = [await open_stream.text()]
+    for path in ("/health", "/health/live", "/health/startup", "/health/ready", "/v1/models", "/metrics"):
+        async with served.client.get(path) as response:
+            replies.append(await response.text())
+    for path in ("/v1/completions", "/tokenize"):
+        async with served.client.post(path, json=body) as response:
+            assert response.status == 500
+            replies.append(await response.text())
+    assert "secret" not in "".join(replies)
+    assert "The engine ended" in replies[0]
+
+
 async def test_hanging_engine_is_not_alive(serve):
     served = await serve(liveness_timeout=5.0)
     served.engine.age = 6.0

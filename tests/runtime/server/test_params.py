@@ -27,6 +27,10 @@ WRONG = [
     ({"presence_penalty": 3}, "presence_penalty"),
     ({"frequency_penalty": -3}, "frequency_penalty"),
     ({"repetition_penalty": 0}, "repetition_penalty"),
+    ({"length_penalty": 2000}, "length_penalty"),
+    ({"length_penalty": -1e300}, "length_penalty"),
+    ({"n": 129, "use_beam_search": True}, "n"),
+    ({"best_of": 129, "use_beam_search": True}, "best_of"),
     ({"seed": 2**63}, "seed"),
     ({"seed": 1.5}, "seed"),
     ({"max_tokens": 0}, "max_tokens"),
@@ -39,6 +43,7 @@ WRONG = [
     ({"stop": ""}, "stop"),
     ({"stop": [1]}, "stop[0]"),
     ({"stop_token_ids": ["x"]}, "stop_token_ids[0]"),
+    ({"stop_token_ids": [1] * 129}, "stop_token_ids"),
     ({"logit_bias": {"x": 1}}, "logit_bias"),
     ({"logit_bias": {str(VOCAB_SIZE): 1}}, "logit_bias"),
     ({"logit_bias": {"-1": 1}}, "logit_bias"),
@@ -47,7 +52,8 @@ WRONG = [
     ({"allowed_token_ids": []}, "allowed_token_ids"),
     ({"allowed_token_ids": [VOCAB_SIZE]}, "allowed_token_ids"),
     ({"bad_words": [" "]}, "bad_words[0]"),
-    ({"bad_words": ["x"] * 1025}, "bad_words"),
+    ({"bad_words": ["x"] * 257}, "bad_words"),
+    ({"bad_words": ["x", "x" * 129]}, "bad_words[1]"),
     ({"prompt_logprobs": 21}, "prompt_logprobs"),
     ({"prompt_logprobs": 1, "stream": True}, "prompt_logprobs"),
     ({"use_beam_search": True, "stream": True}, "use_beam_search"),
@@ -143,13 +149,23 @@ async def test_unknown_fields_and_harmless_ones_are_ignored(serve):
     )
 
 
-def params(**fields):
+def params(vocab_size=VOCAB_SIZE, **fields):
     text = TextLayer(ByteTokenizer())
-    return sampling_params(CompletionBody(prompt="x", **fields), 16, ServerConfig(("m",)), text, VOCAB_SIZE)
+    return sampling_params(CompletionBody(prompt="x", **fields), 16, ServerConfig(("m",)), text, vocab_size)
 
 
 def test_logit_bias_is_clamped():
     assert params(logit_bias={"3": 1000.0, "4": -1000.0}).logit_bias == {3: 100.0, 4: -100.0}
+
+
+def test_too_many_biases_are_refused_by_name():
+    with pytest.raises(InvalidRequestError) as caught:
+        params(vocab_size=5000, logit_bias={str(token_id): 1.0 for token_id in range(1025)})
+    assert caught.value.param == "logit_bias"
+
+
+def test_allowed_tokens_are_no_more_than_the_vocabulary():
+    assert params(allowed_token_ids=[3, 1, 3] * 1000).allowed_token_ids == (3, 1)
 
 
 def test_top_k_beyond_the_vocabulary_is_off():

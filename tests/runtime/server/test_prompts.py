@@ -58,6 +58,21 @@ async def test_chat_parts_and_completion_prompts_keep_their_text(encoder):
     assert ids == [Prompt([1, 2], None)]
 
 
+async def test_tokens_that_the_model_lacks_are_refused_whoever_made_them(encoder):
+    small = ModelLimits(max_model_len=100, vocab_size=ord("b"), max_num_seqs=8)
+    calls = [
+        (encoder.completion_prompts(CompletionBody(prompt="b", add_special_tokens=False), small, 10), "prompt"),
+        (encoder.completion_prompts(CompletionBody(prompt=[98]), small, 10), "prompt"),
+        (encoder.completion_prompts(CompletionBody(prompt=[[1], [98]]), small, 10), "prompt[1]"),
+        (encoder.chat_prompt(ChatBody(messages=[{"role": "user", "content": "b"}]), small), "messages"),
+    ]
+    for call, field in calls:
+        with pytest.raises(InvalidRequestError) as caught:
+            await call
+        assert caught.value.param == field
+        assert "not a token id of this model (0 to 97)" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("lengths", "wanted", "default", "expected"),
     [([90], None, None, 10), ([90], 10, None, 10), ([90], None, 16, 10), ([10, 95], None, 16, 5), ([10], None, 16, 16)],

@@ -34,7 +34,7 @@ async def test_engine_death_ends_every_open_stream_with_an_error_event(serve, pa
         assert events[-2:] == ["data: [DONE]", ""]
         error = json.loads(events[-3].removeprefix("data: "))["error"]
         assert (error["code"], error["type"]) == (500, "InternalServerError")
-        assert "ended unexpectedly" in error["message"]
+        assert "The engine ended" in error["message"]
 
 
 async def test_engine_death_gives_500_to_whole_replies(serve):
