@@ -12,7 +12,7 @@ from typing import Any
 import tokenizers
 
 from octavo_runtime.errors import InvalidRequestError, StartCause, StartError
-from octavo_runtime.hub import ModelKind, ModelSource, read_json
+from octavo_runtime.hub import ModelSource, read_json
 from octavo_runtime.text.detokenizer import Detokenizer
 from octavo_runtime.text.token_bytes import token_bytes_of
 from octavo_runtime.text.tokenizer_conversion import converted_tokenizer
@@ -44,14 +44,7 @@ class Tokenizer:
 
         `cache_dir` keeps what had to be converted. Raises StartError when there is none or it is broken.
         """
-        folder = path if path is not None and path.is_dir() else source.path
-        if path is not None and path.is_file():
-            folder = path.parent
-        elif path is None and source.kind is ModelKind.GGUF:
-            folder = converted_tokenizer(source.path, cache_dir)
-        elif not (folder / "tokenizer.json").is_file():
-            folder = converted_tokenizer(folder, cache_dir)
-        file = folder / "tokenizer.json"
+        file = _tokenizer_file(source.path if path is None else path.expanduser(), cache_dir)
         try:
             backend = tokenizers.Tokenizer.from_file(str(file))
         except Exception as error:  # the library raises bare Exception
@@ -59,7 +52,7 @@ class Tokenizer:
             raise StartError(StartCause.MODEL_CORRUPT, message) from error
         backend.no_truncation()
         backend.no_padding()
-        return cls(backend, _read_config(folder))
+        return cls(backend, _read_config(file.parent))
 
     @property
     def special_tokens(self) -> dict[str, str]:
@@ -110,6 +103,17 @@ class Tokenizer:
 
     def _id_of(self, token: str | None) -> int | None:
         return None if token is None else self._backend.token_to_id(token)
+
+
+def _tokenizer_file(place: Path, cache_dir: Path) -> Path:
+    """The file that `place` is or holds; made first where there is none (a GGUF file, a SentencePiece folder)."""
+    if not place.exists():
+        message = f"--tokenizer {place} does not exist; give a folder with tokenizer.json, or such a file."
+        raise StartError(StartCause.INVALID_SETTINGS, message)
+    if place.is_file() and place.suffix != ".gguf":
+        return place
+    file = place / "tokenizer.json"
+    return file if file.is_file() else converted_tokenizer(place, cache_dir) / "tokenizer.json"
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -105,6 +105,29 @@ def test_sentencepiece_first_space_and_byte_fallback(sentencepiece_folder: Path,
     assert tokenizer.encode("hi", add_special_tokens=False) == ids[1:2]
 
 
+def test_a_tokenizer_of_ones_own_is_taken_as_folder_or_file(
+    embedded: ModelSource, sentencepiece_folder: Path, tmp_path: Path
+) -> None:
+    named = (sentencepiece_folder / "tokenizer.json").rename(sentencepiece_folder / "mine.json")
+    assert Tokenizer.load(embedded, tmp_path, named).vocab_size < 1000
+    named.rename(sentencepiece_folder / "tokenizer.json")
+    assert Tokenizer.load(embedded, tmp_path, sentencepiece_folder).vocab_size < 1000
+
+
+def test_a_gguf_file_may_be_the_tokenizer(
+    embedded: ModelSource, sentencepiece_folder: Path, tokenizer: Tokenizer, cache_dir: Path
+) -> None:
+    taken = Tokenizer.load(folder_source(sentencepiece_folder), cache_dir, embedded.path)
+    assert taken.vocab_size == tokenizer.vocab_size
+
+
+@pytest.mark.parametrize("name", ["none", "none/tokenizer.json", "org/model"])
+def test_a_tokenizer_that_does_not_exist_is_refused(embedded: ModelSource, tmp_path: Path, name: str) -> None:
+    with pytest.raises(StartError, match=f"--tokenizer .*{name} does not exist") as caught:
+        Tokenizer.load(embedded, tmp_path, tmp_path / name)
+    assert caught.value.cause is StartCause.INVALID_SETTINGS
+
+
 def test_decoder_of_another_kind_is_refused(tmp_path: Path) -> None:
     backend = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0}, unk_token="a"))
     backend.decoder = tokenizers.decoders.WordPiece()
