@@ -69,7 +69,7 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     length_penalty: float = 1.0
     early_stopping: bool = False
     skip_special_tokens: bool = True
-    spaces_between_special_tokens: bool = True
+    spaces_between_special_tokens: bool = True  # without effect, for vLLM's sake: no spaces are put there
     truncate_prompt_tokens: int | None = None
 
     def __post_init__(self) -> None:

@@ -37,8 +37,9 @@ def middlewares(service: Service) -> list[Middleware]:
 
 
 def engine_call(handler: Handler) -> Handler:
-    """Mark a handler that gives the engine work: refused while draining or, before its body is read, when the queue is full;
-    waited for by the drain.
+    """Mark a handler that gives the engine work; the drain waits for it.
+
+    Refused before its body is read: while draining, and while the queue is full.
     """
 
     async def counted(request: web.Request) -> web.StreamResponse:

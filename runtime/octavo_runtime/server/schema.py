@@ -50,7 +50,7 @@ class GenerationBody(Body):
     length_penalty: float | None = None
     early_stopping: bool | None = None
     skip_special_tokens: bool | None = None
-    spaces_between_special_tokens: bool | None = None
+    spaces_between_special_tokens: bool | None = None  # without effect: no spaces are put there
     truncate_prompt_tokens: Int64 | None = None
     truncation_side: Literal["left", "right"] | None = None
 
