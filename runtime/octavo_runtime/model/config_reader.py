@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.gguf_header import read_gguf_header
 from octavo_runtime.model.config import ModelConfig, read_config
 from octavo_runtime.model.gguf_config import gguf_config
-from octavo_runtime.model.gguf_file import read_gguf_header
 
 
 def is_gguf(path: Path) -> bool:

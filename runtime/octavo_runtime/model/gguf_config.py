@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from octavo_runtime.gguf_header import GgufHeader
 from octavo_runtime.model.config import (
     Architecture,
     ModelConfig,
@@ -12,7 +13,6 @@ from octavo_runtime.model.config import (
     corrupt,
     unsupported,
 )
-from octavo_runtime.model.gguf_file import GgufHeader
 
 GGUF_ARCHITECTURES = {
     "llama": Architecture.LLAMA,
@@ -80,7 +80,7 @@ class _Fields:
         value = self.get(name)
         if value is None:
             value = default
-        if isinstance(value, tuple) and len(set(value)) == 1:  # one entry per layer, all equal
+        if isinstance(value, list) and len(set(value)) == 1:  # one entry per layer, all equal
             value = value[0]
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise corrupt(self.origin, f"{self._prefix}.{name} must be a positive integer, got {value!r}")

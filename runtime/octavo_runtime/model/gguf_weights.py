@@ -14,8 +14,8 @@ import torch
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
 from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.gguf_header import GgufHeader, GgufTensor, corrupt_gguf
 from octavo_runtime.model.config import Architecture, ModelConfig
-from octavo_runtime.model.gguf_file import GgufHeader, corrupt_gguf
 
 SUPPORTED_QUANTIZATIONS = (
     GGMLQuantizationType.F32,
@@ -58,12 +58,14 @@ class GgufSource:
     """Tensors of one GGUF file."""
 
     def __init__(self, header: GgufHeader, config: ModelConfig) -> None:
+        """Raises StartError(MODEL_CORRUPT) when the file ends before its tensors do."""
         self.origin = str(header.path)
         self._header = header
         self._config = config
         self._data = np.memmap(header.path, mode="r")
+        sizes = _checked_sizes(header)
         self._gguf_names = {hf: name for name in header.tensors if (hf := hugging_face_name(name)) is not None}
-        self._sizes = {hf: header.tensors[name].num_bytes for hf, name in self._gguf_names.items()}
+        self._sizes = {hf: sizes[name] for hf, name in self._gguf_names.items()}
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -72,14 +74,14 @@ class GgufSource:
     def load(self, name: str, dtype: torch.dtype) -> torch.Tensor:
         """In Hugging Face's order of rows."""
         tensor = self._header.tensors[self._gguf_names[name]]
-        kind = tensor.quantization
+        kind = GGMLQuantizationType(tensor.kind)
         if kind not in SUPPORTED_QUANTIZATIONS:
             known = ", ".join(kind.name for kind in SUPPORTED_QUANTIZATIONS)
             raise StartError(
                 StartCause.MODEL_UNSUPPORTED,
                 f"{self.origin}: tensor {name} is in {kind.name}; supported are {known}.",
             )
-        raw = self._data[tensor.offset : tensor.offset + tensor.num_bytes]
+        raw = self._data[tensor.offset : tensor.offset + self._sizes[name]]
         if kind in _PLAIN:
             values = torch.from_numpy(np.array(raw)).view(_PLAIN[kind]).to(dtype)
         else:
@@ -99,6 +101,23 @@ class GgufSource:
             raise corrupt_gguf(self._header.path, f"tensor {name} has {values.shape[0]} rows, not whole heads")
         paired = values.view(-1, half, 2, *values.shape[1:])  # [heads, D/2, 2, ...]
         return paired.transpose(1, 2).reshape(values.shape)
+
+
+def _checked_sizes(header: GgufHeader) -> dict[str, int]:
+    """Bytes of every tensor; all of them lie within the file."""
+    file_bytes = header.path.stat().st_size
+    sizes = {name: _num_bytes(header, name, tensor) for name, tensor in header.tensors.items()}
+    needed = max((tensor.offset + sizes[name] for name, tensor in header.tensors.items()), default=0)
+    if needed > file_bytes:
+        raise corrupt_gguf(header.path, f"it is {file_bytes} bytes long, its tensors need {needed}")
+    return sizes
+
+
+def _num_bytes(header: GgufHeader, name: str, tensor: GgufTensor) -> int:
+    if tensor.kind not in GGML_QUANT_SIZES:
+        raise corrupt_gguf(header.path, f"tensor {name} is of the unknown type {tensor.kind}")
+    per_block, block_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(tensor.kind)]
+    return math.prod(tensor.shape) // per_block * block_bytes
 
 
 _PLAIN = {

@@ -11,10 +11,10 @@ import torch
 
 from octavo_kernels.backend import Backend
 from octavo_kernels.ops import Ops
+from octavo_runtime.gguf_header import read_gguf_header
 from octavo_runtime.model.config import Architecture, ModelConfig
 from octavo_runtime.model.config_reader import is_gguf, read_model_config
 from octavo_runtime.model.gguf_config import gguf_config
-from octavo_runtime.model.gguf_file import read_gguf_header
 from octavo_runtime.model.gguf_weights import GgufSource
 from octavo_runtime.model.llama import Llama
 from octavo_runtime.model.loader import Progress, WeightLoader

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from octavo_runtime.errors import StartCause, StartError
-from octavo_runtime.text.gguf_metadata import read_gguf_metadata
+from octavo_runtime.gguf_header import read_gguf_header
 
 _FORMAT = "1"  # part of the identity: raise it when the conversion gives something else
 _HEAD_BYTES = 1 << 20
@@ -76,7 +76,7 @@ def _convert_gguf(path: Path, destination: Path) -> None:
     except ImportError:  # transformers before 5.20: the whole way, with torch
         _convert_by_auto_tokenizer(destination, str(path.parent), gguf_file=path.name)
         return
-    metadata = read_gguf_metadata(path, [f"tokenizer.ggml.{name}" for name in _LONG_ARRAYS])
+    metadata = read_gguf_header(path, [f"tokenizer.ggml.{name}" for name in _LONG_ARRAYS]).metadata
     values: dict[str, Any] = {
         key.removeprefix("tokenizer.ggml."): value
         for key, value in metadata.items()

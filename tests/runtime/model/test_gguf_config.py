@@ -4,9 +4,9 @@ import pytest
 from gguf.constants import GGMLQuantizationType
 
 from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.gguf_header import GgufHeader, read_gguf_header
 from octavo_runtime.model.config import Architecture, parse_config
 from octavo_runtime.model.gguf_config import gguf_config
-from octavo_runtime.model.gguf_file import GgufHeader, read_gguf_header
 from octavo_runtime.testing import build_tiny_model, write_tiny_gguf
 
 
@@ -25,20 +25,20 @@ def test_the_config_equals_that_of_the_same_model_in_hugging_faces_form(
 
 
 def test_an_unknown_architecture_names_the_supported_ones() -> None:
-    header = GgufHeader(Path("a.gguf"), {"general.architecture": "mamba"}, {}, {})
+    header = GgufHeader(Path("a.gguf"), {"general.architecture": "mamba"}, {})
     with pytest.raises(StartError, match="mamba is not supported; supported in GGUF are llama") as caught:
         gguf_config(header)
     assert caught.value.cause is StartCause.MODEL_UNSUPPORTED
 
 
 def test_a_missing_field_is_corrupt_and_named() -> None:
-    header = GgufHeader(Path("a.gguf"), {"general.architecture": "llama"}, {}, {})
+    header = GgufHeader(Path("a.gguf"), {"general.architecture": "llama"}, {})
     with pytest.raises(StartError, match=r"llama\.block_count must be a positive integer") as caught:
         gguf_config(header)
     assert caught.value.cause is StartCause.MODEL_CORRUPT
 
 
 def test_a_mixture_of_experts_is_unsupported() -> None:
-    header = GgufHeader(Path("a.gguf"), {"general.architecture": "llama", "llama.expert_count": 8}, {}, {})
+    header = GgufHeader(Path("a.gguf"), {"general.architecture": "llama", "llama.expert_count": 8}, {})
     with pytest.raises(StartError, match="mixture of experts"):
         gguf_config(header)

@@ -103,6 +103,15 @@ def test_an_unsupported_quantization_names_the_supported_ones(tmp_path: Path) ->
     assert caught.value.cause is StartCause.MODEL_UNSUPPORTED
 
 
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.01, 0.05, 0.5, 0.99])
+def test_a_cut_file_is_refused_and_named(tmp_path: Path, share: float) -> None:
+    path = write_tiny_gguf(tmp_path / "cut.gguf", build_tiny_model(Architecture.QWEN2), GGMLQuantizationType.Q8_0)
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+    with pytest.raises(StartError, match=r"cut\.gguf is damaged or cut off.*download it again") as caught:
+        open_checkpoint(path)
+    assert caught.value.cause is StartCause.MODEL_CORRUPT
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
