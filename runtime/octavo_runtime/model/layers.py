@@ -1,6 +1,6 @@
 """The pieces that decoder-only transformers share: attention, MLP, embedding with its lm_head, rotation table.
 
-Each is frozen weights plus a method that calls ops in order; an architecture file says how they are joined.
+Each is frozen weights plus a method that calls ops in order; `decoder.py` joins them.
 """
 
 from dataclasses import dataclass
@@ -68,22 +68,17 @@ class DecoderLayer:
 
 
 def load_attention(loader: WeightLoader, config: ModelConfig, layer: int, cos_sin: torch.Tensor) -> Attention:
-    """The attention of layer `layer`."""
+    """The attention of layer `layer`, without norms of its heads."""
     stem = f"model.layers.{layer}.self_attn"
     heads, kv_heads, head_dim = config.num_heads, config.num_kv_heads, config.head_dim
     projections = [f"{stem}.q_proj", f"{stem}.k_proj", f"{stem}.v_proj"]
     rows = [heads * head_dim, kv_heads * head_dim, kv_heads * head_dim]
-    qk_norm = None
-    if config.qk_norm:
-        q, k = loader.vector(f"{stem}.q_norm.weight", head_dim), loader.vector(f"{stem}.k_norm.weight", head_dim)
-        qk_norm = QkNorm(q, k, config.rms_norm_eps)
     return Attention(
         layer=layer,
         qkv=loader.linear(projections, rows, config.hidden_size, config.qkv_bias),
         o=loader.linear([f"{stem}.o_proj"], [config.hidden_size], heads * head_dim, config.o_bias),
         cos_sin=cos_sin,
         shape=AttentionShape(heads, kv_heads, head_dim, head_dim**-0.5, config.windows[layer]),
-        qk_norm=qk_norm,
     )
 
 
@@ -94,17 +89,6 @@ def load_mlp(loader: WeightLoader, config: ModelConfig, layer: int) -> Mlp:
     return Mlp(
         gate_up=loader.linear(gate_up, [width, width], config.hidden_size, config.mlp_bias),
         down=loader.linear([f"{stem}.down_proj"], [config.hidden_size], width, config.mlp_bias),
-    )
-
-
-def load_layer(loader: WeightLoader, config: ModelConfig, layer: int, cos_sin: torch.Tensor) -> DecoderLayer:
-    """Layer `layer` with its two norms."""
-    stem = f"model.layers.{layer}"
-    return DecoderLayer(
-        input_norm=loader.vector(f"{stem}.input_layernorm.weight", config.hidden_size),
-        attention=load_attention(loader, config, layer, cos_sin),
-        post_norm=loader.vector(f"{stem}.post_attention_layernorm.weight", config.hidden_size),
-        mlp=load_mlp(loader, config, layer),
     )
 
 

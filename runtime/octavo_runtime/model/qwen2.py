@@ -1,35 +1,10 @@
-"""Qwen2 and Qwen2.5: Llama's layers with a bias on q, k and v, tied embeddings in the small ones.
+"""Qwen2 and Qwen2.5: the plain decoder with a bias on q, k and v, tied embeddings in the small ones.
 
 The bias belongs to the packed projection (`ModelConfig.qkv_bias`).
 """
 
-from typing import TypeVar
-
-from octavo_kernels.ops import Ops
-from octavo_runtime.model.config import ModelConfig
-from octavo_runtime.model.layers import load_cos_sin, load_embedding, load_layer, load_lm_head
-from octavo_runtime.model.loader import WeightLoader
-
-V = TypeVar("V")
+from octavo_runtime.model.decoder import Decoder
 
 
-class Qwen2:
-    """Weights and forward of Qwen2ForCausalLM."""
-
-    def __init__(self, config: ModelConfig, loader: WeightLoader, num_positions: int) -> None:
-        self.eps = config.rms_norm_eps
-        self.embedding = load_embedding(loader, config)
-        cos_sin = load_cos_sin(loader, config, num_positions)
-        self.layers = [load_layer(loader, config, layer, cos_sin) for layer in range(config.num_layers)]
-        self.norm = loader.vector("model.norm.weight", config.hidden_size)
-        self.lm_head = load_lm_head(loader, config, self.embedding)
-
-    def forward(self, ops: Ops[V]) -> V:
-        """Logits [L, vocab]. Each norm is joined with the residual addition before it."""
-        residual = ops.embedding(self.embedding)
-        x = ops.rms_norm(residual, self.layers[0].input_norm, self.eps)
-        next_norms = [layer.input_norm for layer in self.layers[1:]] + [self.norm]
-        for layer, next_norm in zip(self.layers, next_norms, strict=True):
-            x, residual = ops.add_rms_norm(layer.attention(ops, x), residual, layer.post_norm, self.eps)
-            x, residual = ops.add_rms_norm(layer.mlp(ops, x), residual, next_norm, self.eps)
-        return ops.linear(ops.logits_rows(x), self.lm_head)
+class Qwen2(Decoder):
+    """Qwen2ForCausalLM: overrides nothing."""
