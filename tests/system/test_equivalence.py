@@ -114,7 +114,9 @@ def test_greedy_tokens_are_those_of_transformers(
 
 
 @pytest.mark.slow
-def test_torch_fallback_and_reference_agree_with_transformers(expected_few: list[Expected]) -> None:
-    for backend in (BackendName.REFERENCE,):
-        scheduler = SchedulerConfig(max_model_len=8192, max_num_seqs=12)
-        check(engines.start_worker(16, backend), expected_few[:3], scheduler, prefix_caching=False)
+@pytest.mark.parametrize("backend", [BackendName.REFERENCE, BackendName.TORCH_CPU], ids=lambda value: value.name)
+def test_torch_fallback_and_reference_agree_with_transformers(
+    expected_few: list[Expected], backend: BackendName
+) -> None:
+    scheduler = SchedulerConfig(max_model_len=8192, max_num_seqs=12)
+    check(engines.start_worker(16, backend), expected_few[:3], scheduler, prefix_caching=False)

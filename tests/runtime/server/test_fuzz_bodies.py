@@ -1,8 +1,8 @@
-import json
+"""Random bodies against the server over a fake engine; tests/system/test_fuzz.py sends them to a real one."""
 
 import pytest
 
-from octavo_runtime.server.fuzz_bodies import fuzz_bodies
+from fuzz_bodies import complaint, fuzz_bodies
 
 
 async def check(serve, count, seed):
@@ -22,23 +22,6 @@ async def check(serve, count, seed):
     async with served.client.get("/load") as response:
         assert await response.json() == {"server_load": 0}
     await served.complete()
-
-
-def complaint(body, status, text):
-    """What is wrong with an answer, or None."""
-    if status == 200:
-        return "accepted" if body.refused else None
-    if body.refused is False or not 400 <= status < 500:
-        return "status"
-    error = json.loads(text)["error"]
-    if set(error) != {"message", "type", "param", "code"} or error["code"] != status:
-        return "form"
-    if len(error["message"]) > 400:
-        return "long"
-    named = error["param"] or ""
-    if body.field is not None and not named.startswith(body.field):
-        return "field"
-    return None
 
 
 async def test_bad_bodies_get_4xx_that_name_the_field(serve):

@@ -1,7 +1,7 @@
-"""Random request bodies for the generation endpoints, most of them wrong in one known way.
+"""Random request bodies for the generation endpoints, most of them wrong in one known way, some right but extreme.
 
-For tests: the same seed gives the same bodies. Used in the short form against a fake engine, in the long form (10,000)
-against a running server. Each body says whether it must be refused, and which field the refusal must name.
+The same seed gives the same bodies. Each says whether it must be refused, and which field the refusal must name;
+`complaint` compares that with the answer. Sent to the server over a fake engine, and to a running one.
 """
 
 import json
@@ -47,6 +47,29 @@ _OUT_OF_RANGE: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("request_id", ("", "x" * 1000, "é")),
     ("response_format", ({"type": "json_object"}, {}, [], "json", 3)),
 )
+_EXTREMES: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("length_penalty", (-10, 10, 2000.0, -2000.0, 1e308, -1e308, 5e-324)),
+    ("logit_bias", ({str(i): 100 for i in range(300)}, {str(i): 1e308 for i in range(5)}, {"0": -1e308})),
+    ("repetition_penalty", (5e-324, 1e-30, 1e30, 1e308)),
+    ("temperature", (5e-324, 1e-30)),
+    ("top_p", (5e-324, 1e-12)),
+    ("top_k", (2**31, 2**63 - 1)),
+    ("n", (8, 129, 100_000, 2**31, 2**63)),
+    ("best_of", (8, 129, 2**31, 2**63)),
+    ("seed", (2**31, -(2**63), 2**63 - 1, 2**63, 2**64, 2**100)),
+    ("logprobs", (20, 2**31, 2**63)),
+    ("priority", (2**31, -(2**63), 2**63 - 1, 2**70)),
+    ("min_tokens", (2, 2**31, 2**63)),
+    ("truncate_prompt_tokens", (1, 2**31, 2**63)),
+    ("stream_interval", (2**31, 2**63)),
+    ("stop_token_ids", (list(range(128)), list(range(10_000)), [2**31], [2**63 - 1])),
+    ("allowed_token_ids", ([0], list(range(2000)), [2**31])),
+    ("bad_words", (["x"] * 100, ["word " * 500], ["\x00"])),
+    ("stop", (["a" * 10_000], ["\x00"])),
+    ("use_beam_search", (True,)),
+    ("prompt_logprobs", (0, 20)),
+)
+"""Values of the right type at the ends of their range: served or refused, but never a failure of the server."""
 _RAW_NUMBERS = (b"NaN", b"Infinity", b"-Infinity", b"1e999", b"9" * 400, b"-" + b"9" * 5000)
 _BAD_UTF8 = (b"\xff", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80", b"\xc0\xaf")
 
@@ -78,6 +101,8 @@ def fuzz_bodies(count: int, seed: int = 0, context: int = 2048) -> Iterator[Fuzz
         _flipped,
         _random_fields,
         _right,
+        _extreme,
+        _extreme_beams,
         lambda source: _too_long(source, context),
     )
     for _ in range(count):
@@ -209,6 +234,22 @@ def _right(source: random.Random) -> FuzzBody:
     return _made(path, body, False)
 
 
+def _extreme(source: random.Random) -> FuzzBody:
+    """Right types, values at the ends of their range."""
+    path, body = _base(source)
+    for field, values in source.sample(_EXTREMES, source.randint(1, 4)):
+        body[field] = source.choice(values)
+    return _made(path, body, None)
+
+
+def _extreme_beams(source: random.Random) -> FuzzBody:
+    """Beam search is where a length penalty is computed with."""
+    path, body = _base(source)
+    body |= {"use_beam_search": True, "temperature": 0, "n": 2, "max_tokens": 3, "ignore_eos": source.random() < 0.5}
+    body["length_penalty"] = source.choice((0, -1, 2, 10, -10, 2000, -2000, 1e308, -1e308, 2**63))
+    return _made(path, body, None)
+
+
 def _too_long(source: random.Random, context: int) -> FuzzBody:
     path, body = _base(source)
     words = "word " * (context * source.choice((2, 10)))
@@ -222,3 +263,20 @@ def _too_long(source: random.Random, context: int) -> FuzzBody:
         case _:
             body["messages"] = [{"role": "user", "content": words}]
     return _made(path, body, True, "input_tokens")
+
+
+def complaint(body: FuzzBody, status: int, text: str) -> str | None:
+    """What is wrong with an answer, or None."""
+    if status == 200:
+        return "accepted" if body.refused else None
+    if body.refused is False or not 400 <= status < 500:
+        return "status"
+    error = json.loads(text)["error"]
+    if set(error) != {"message", "type", "param", "code"} or error["code"] != status:
+        return "form"
+    if len(error["message"]) > 400:
+        return "long"
+    named = error["param"] or ""
+    if body.field is not None and not named.startswith(body.field):
+        return "field"
+    return None
