@@ -26,6 +26,9 @@ PromptInput = str | Sequence[int] | Mapping[str, Any]
 """A text, its token ids, or {"prompt": text} / {"prompt_token_ids": ids}."""
 Conversation = Sequence[Mapping[str, Any]]
 
+DEFAULT_TOKENS = 16
+"""What `LLM.generate` stops at when neither `max_tokens` nor the model's defaults say where, as in vLLM."""
+
 
 class LLM:
     """A model ready to generate. Not thread-safe; what it raises: StartError when made, InvalidRequestError later."""
@@ -51,6 +54,7 @@ class LLM:
         self._default_params = SamplingParams(**defaults.sampling)
         with load_progress() as on_progress:
             started = build_llm_engine(settings, source, on_progress)
+        self._max_model_len = started.worker.max_model_len
         self._runner = OfflineRunner(started.engine, self._tokenizer, defaults.eos_token_ids)
 
     def generate(
@@ -61,12 +65,10 @@ class LLM:
     ) -> list[RequestOutput]:
         """One output per prompt, in order. One `sampling_params` for all, or one for each; None: the model's defaults.
 
+        Without `max_tokens` at most `DEFAULT_TOKENS` are generated; a large number means as many as the context allows.
         `use_tqdm` shows a progress bar on standard error.
         """
-        wanted = [self._prompt(prompt) for prompt in _as_list(prompts)]
-        params = self._params(sampling_params, len(wanted))
-        with generation_progress(len(wanted), shown=use_tqdm) as on_progress:
-            return self._runner.run(wanted, params, on_progress)
+        return self._generate(_as_list(prompts), sampling_params, use_tqdm, DEFAULT_TOKENS)
 
     def chat(
         self,
@@ -75,18 +77,24 @@ class LLM:
         use_tqdm: bool = True,
         **template_options: Any,
     ) -> list[RequestOutput]:
-        """Like `generate`, for one conversation or several. `template_options` are those of `ChatTemplate.render`."""
+        """Like `generate`, for one conversation or several; without `max_tokens` an answer may fill the context.
+
+        `template_options` are those of `ChatTemplate.render`.
+        """
         several = bool(messages) and not isinstance(messages[0], Mapping)
         conversations: Sequence[Any] = messages if several else [messages]
         prompts = [{"prompt_token_ids": self.chat_token_ids(one, **template_options)} for one in conversations]
-        return self.generate(prompts, sampling_params, use_tqdm)
+        return self._generate(prompts, sampling_params, use_tqdm, None)
 
     def stream(self, prompt: PromptInput, sampling_params: SamplingParams | None = None) -> Generator[str, None, None]:
-        """The text of one sequence, piece by piece; closing the iterator stops it. `n` must be 1."""
+        """The text of one sequence, piece by piece; closing the iterator stops it. `n` must be 1.
+
+        Without `max_tokens` it may fill the context.
+        """
         (params,) = self._params(sampling_params, 1)
         if params.num_sequences != 1:
             raise InvalidRequestError(f"n must be 1 to stream, got {params.num_sequences}.", "n")
-        return self._runner.stream(self._prompt(prompt), params)
+        return self._runner.stream(self._cut(self._prompt(prompt), params), params)
 
     def chat_token_ids(self, messages: Conversation, **template_options: Any) -> list[int]:
         """The prompt that a conversation becomes."""
@@ -105,6 +113,31 @@ class LLM:
     def get_default_sampling_params(self) -> SamplingParams:
         """What `generate` uses when it is given none: the model's generation_config.json."""
         return self._default_params
+
+    def _generate(
+        self,
+        prompts: Sequence[PromptInput],
+        given: SamplingParams | Sequence[SamplingParams] | None,
+        use_tqdm: bool,
+        default_tokens: int | None,
+    ) -> list[RequestOutput]:
+        """`default_tokens` stands in for a `max_tokens` of None."""
+        params = [_with_length(one, default_tokens) for one in self._params(given, len(prompts))]
+        wanted = [self._cut(self._prompt(prompt), one) for prompt, one in zip(prompts, params, strict=True)]
+        with generation_progress(len(wanted), shown=use_tqdm) as on_progress:
+            return self._runner.run(wanted, params, on_progress)
+
+    def _cut(self, prompt: Prompt, params: SamplingParams) -> Prompt:
+        """The last `truncate_prompt_tokens` of the prompt; -1: as many as leave room for `max_tokens`."""
+        keep = params.truncate_prompt_tokens
+        if keep is None:
+            return prompt
+        if keep > self._max_model_len:
+            message = f"truncate_prompt_tokens must be at most the context ({self._max_model_len}), got {keep}."
+            raise InvalidRequestError(message, "truncate_prompt_tokens")
+        if keep == -1:
+            keep = max(1, self._max_model_len - (params.max_tokens or 1))
+        return Prompt(prompt.token_ids[-keep:], prompt.text)
 
     def _prompt(self, prompt: PromptInput) -> Prompt:
         if isinstance(prompt, str):
@@ -139,6 +172,13 @@ class LLM:
         encoded = (tuple(self._tokenizer.encode(form, add_special_tokens=False)) for form in forms)
         banned = tuple(dict.fromkeys(ids for ids in encoded if ids))
         return msgspec.structs.replace(params, stop=stop, bad_words_token_ids=banned)
+
+
+def _with_length(params: SamplingParams, default_tokens: int | None) -> SamplingParams:
+    """`min_tokens` raises a default below it."""
+    if params.max_tokens is not None or default_tokens is None:
+        return params
+    return msgspec.structs.replace(params, max_tokens=max(default_tokens, params.min_tokens))
 
 
 def _as_list(prompts: PromptInput | Sequence[PromptInput]) -> list[PromptInput]:
