@@ -99,8 +99,8 @@ def test_without_max_tokens_the_context_is_the_limit(make_engine: MakeEngine) ->
     ("prompt", "fields", "says"),
     [
         ([], {}, "empty"),
-        ([-1], {}, "outside"),
-        ([2**40], {}, "outside"),
+        ([-1], {}, "lacks"),
+        ([2**40], {}, "lacks"),
         ([1] * 64, {}, "64 tokens"),
         ([1], {"n": 200, "temperature": 1.0}, "lower n or best_of"),
         ([1], {"n": 9, "use_beam_search": True}, "9 beams"),

@@ -48,7 +48,7 @@ def test_beams_ask_for_candidates_and_draw_nothing(new_group: NewGroup) -> None:
     group = with_blocks(new_group([1] * 9, n=3, use_beam_search=True, stop_token_ids=(2, 3)))
     sampling = row(group, 9).sampling
     assert sampling is not None
-    assert (sampling.uniforms, sampling.num_beam_candidates, sampling.num_logprobs) == ((), 9, None)
+    assert (sampling.uniforms, sampling.num_beam_candidates, sampling.num_logprobs) == ((), 5, None)
 
 
 def test_what_is_asked_for_greedy_tokens_is_made_once_min_tokens_are_there(new_group: NewGroup) -> None:
