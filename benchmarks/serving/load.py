@@ -18,6 +18,7 @@ from benchmarks.serving.workloads import WORKLOADS, Call, Workload, make_workloa
 
 WARM_UP = 20, 4  # tokens in and out of the one call that is not measured
 CALL_TIMEOUT_S = 1200
+SILENCE_TIMEOUT_S = 300  # a server that died with its connections open is not waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Target:
 async def run_workload(target: Target, workload: Workload) -> tuple[list[Outcome], float]:
     """Outcomes of all calls, and the seconds from the first call's start to the last one's end."""
     gate = asyncio.Semaphore(workload.concurrency)
-    timeout = aiohttp.ClientTimeout(total=CALL_TIMEOUT_S)
+    timeout = aiohttp.ClientTimeout(total=CALL_TIMEOUT_S, sock_read=SILENCE_TIMEOUT_S)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
         prompt_length, output_tokens = WARM_UP
         await complete(session, target, Call(workload.calls[0].prompt[:prompt_length], output_tokens), gate)
