@@ -1,6 +1,10 @@
 """The native library's threads: they start, stop, sleep, and survive a fork; and what is missing is said."""
 
 import os
+import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -9,9 +13,20 @@ import torch
 
 from octavo_kernels.backend import SamplingBatch
 from octavo_kernels.cpu.backend import CpuBackend
-from octavo_kernels.cpu.native import Engine, Isa, NativeLibraryError, available_isas
+from octavo_kernels.cpu.native import LIBRARY_PATH, MAX_VOCAB, Engine, Isa, NativeLibraryError, available_isas
 
 pytestmark = pytest.mark.skipif(not available_isas(), reason="the native CPU kernels are not built")
+
+
+MAKE_ENGINES = """
+import ctypes, resource, sys
+path, isa, num_threads, megabytes = sys.argv[1], *map(int, sys.argv[2:])
+library = ctypes.CDLL(path)
+library.octavo_engine_create.restype = ctypes.c_void_p
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (megabytes << 20), resource.RLIM_INFINITY))
+print(library.octavo_engine_create(num_threads, isa), library.octavo_engine_create(2, isa) is not None)
+"""
 
 
 def greedy(backend: CpuBackend) -> int:
@@ -63,6 +78,39 @@ def test_a_forked_child_computes_alone() -> None:
     if child == 0:
         os._exit(0 if greedy(backend) == 2 else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_can_let_go_of_an_engine_whose_threads_it_lacks() -> None:
+    backend = CpuBackend(3, torch.float32)
+    assert greedy(backend) == 2
+    time.sleep(0.05)  # its threads sleep, on what the child gets a copy of
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)  # ends a child that hangs
+        del backend
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert greedy(backend) == 2
+
+
+def test_an_engine_whose_threads_the_system_refuses_is_no_engine_and_leaves_none() -> None:
+    num_threads, scratch, beyond = 32, 4, 24  # MiB: all scratch fits, two or three of the stacks do
+    arguments = [
+        str(LIBRARY_PATH),
+        str(int(available_isas()[0])),
+        str(num_threads),
+        str(num_threads * scratch + beyond),
+    ]
+    done = subprocess.run([sys.executable, "-c", MAKE_ENGINES, *arguments], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (0, ["None", "True"]), done.stderr
+
+
+def test_the_largest_vocabulary_is_that_of_the_library() -> None:
+    header = (LIBRARY_PATH.parent / "src" / "kernels.h").read_text()
+    found = re.search(r"kMaxVocab = ([\d']+);", header)
+    assert found is not None
+    assert int(found[1].replace("'", "")) == MAX_VOCAB
 
 
 def test_an_instruction_set_that_is_not_there_is_refused() -> None:

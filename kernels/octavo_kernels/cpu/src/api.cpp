@@ -67,7 +67,11 @@ OCTAVO_EXPORT void* octavo_engine_create(int32_t num_threads, int32_t isa) {
   }
 }
 
-OCTAVO_EXPORT void octavo_engine_destroy(void* engine) { delete static_cast<Engine*>(engine); }
+// A forked child leaves the engine as it is: it has none of the threads that would have to let go of it.
+OCTAVO_EXPORT void octavo_engine_destroy(void* engine) {
+  auto* self = static_cast<Engine*>(engine);
+  if (!self->pool.forked()) delete self;
+}
 
 OCTAVO_EXPORT int64_t octavo_packed_bytes(int64_t n, int64_t k, int32_t dtype) {
   return packed_bytes(n, k, static_cast<Dtype>(dtype));

@@ -1,3 +1,4 @@
+// What the processor can do and the operating system lets it, and a trial of the kernels for hardware we have not seen.
 #include "dispatch.h"
 
 #include <cpuid.h>

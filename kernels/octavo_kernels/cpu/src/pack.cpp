@@ -1,3 +1,4 @@
+// Packs a weight, panel by panel, in steps that stay within a first-level cache.
 #include "pack.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs a program: checks the batch, then every op on all threads, a barrier between two.
 #include "program.h"
 
 namespace octavo {

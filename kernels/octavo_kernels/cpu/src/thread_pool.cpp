@@ -1,3 +1,4 @@
+// Starting, waking, keeping in step and ending the threads of the pool.
 #include "thread_pool.h"
 
 #include <immintrin.h>
@@ -27,14 +28,19 @@ ThreadPool::ThreadPool(int32_t num_threads) : owner_(static_cast<int>(getpid()))
     scratch_.emplace_back(scratch);
     contexts_.push_back({thread, num_threads, &next_, scratch, kScratchBytes});
   }
-  for (int32_t thread = 1; thread < num_threads; ++thread) workers_.emplace_back(&ThreadPool::work, this, thread);
+  try {
+    for (int32_t thread = 1; thread < num_threads; ++thread) workers_.emplace_back(&ThreadPool::work, this, thread);
+  } catch (...) {  // the system gives no more threads; a running one must not meet its std::thread's destructor
+    stop();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
-  if (static_cast<int>(getpid()) != owner_) {
-    for (std::thread& worker : workers_) worker.detach();
-    return;
-  }
+ThreadPool::~ThreadPool() { stop(); }
+
+bool ThreadPool::forked() const { return static_cast<int>(getpid()) != owner_; }
+
+void ThreadPool::stop() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_.store(true);
@@ -46,7 +52,7 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::run(Job job, void* argument) {
   const std::lock_guard<std::mutex> only_caller(callers_);
   next_.store(0, std::memory_order_relaxed);
-  if (workers_.empty() || static_cast<int>(getpid()) != owner_) {
+  if (workers_.empty() || forked()) {
     running_ = 1;
     ThreadContext alone = contexts_[0];
     alone.num_threads = 1;
@@ -66,12 +72,13 @@ void ThreadPool::run(Job job, void* argument) {
 }
 
 void ThreadPool::barrier() {
-  if (running_ == 1) {
+  const int32_t running = running_;  // before arriving: after the last arrival the next `run` may write it
+  if (running == 1) {
     next_.store(0, std::memory_order_relaxed);
     return;
   }
   const uint32_t phase = phase_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == running_) {
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == running) {
     arrived_.store(0, std::memory_order_relaxed);
     next_.store(0, std::memory_order_relaxed);
     phase_.store(phase + 1, std::memory_order_release);

@@ -20,12 +20,17 @@ class ThreadPool {
   // A job runs on every thread at once, with that thread's context; it may call `barrier`.
   using Job = void (*)(void* argument, ThreadPool& pool, const ThreadContext& context);
 
+  // Throws when there is not enough memory or the system gives no more threads.
   explicit ThreadPool(int32_t num_threads);
+  // Not in a forked child: what the workers wait on cannot be taken down without them.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int32_t num_threads() const { return static_cast<int32_t>(contexts_.size()); }
+
+  // Whether this process is a child of the one that has the workers.
+  bool forked() const;
 
   // Returns when every thread has left the job. One caller at a time; in a forked child, whose workers are gone, the
   // caller runs the job alone.
@@ -40,6 +45,7 @@ class ThreadPool {
   };
 
   void work(int32_t thread);
+  void stop();
   bool wait_for_job(uint32_t seen);
 
   std::vector<ThreadContext> contexts_;
