@@ -1,14 +1,19 @@
 """The native paged attention against the plain torch reference, on every instruction set of the machine.
 
-Slots beyond a context hold NaN, so a read that counts shows in the result; so does an output that is not written.
+Slots beyond a context hold NaN, so a read that counts shows in the result; so does an output that is not written. Where
+the cache ends against forbidden memory, any read past it is a segmentation fault.
 """
 
+import ctypes
+import mmap
 from dataclasses import dataclass
 
 import pytest
 import torch
 
 from octavo_kernels.cpu.native import Engine, Isa, available_isas
+from octavo_kernels.cpu.program_builder import MAX_GROUP
+from octavo_kernels.cpu.run_args import MAX_HEAD_DIM
 from octavo_kernels.cpu.single_op import paged_attention_native
 from octavo_kernels.ops import AttentionShape, Batch, CacheShape, KVCache
 from octavo_kernels.paged_attention import paged_attention_reference
@@ -46,6 +51,8 @@ CASES = {
     "eight_query_heads": Case((70, 300), (1, 40), group=8, kv_heads=1),
     "more_query_heads_than_a_tile": Case((70, 300), (1, 3), group=100, kv_heads=1, head_dim=32),
     "head_dim_that_fills_no_vector": Case((70, 300), (1, 40), head_dim=40),
+    "head_dim_that_fills_no_group_of_8": Case((70, 300), (1, 40), head_dim=20),
+    "largest_head_dim_and_group": Case((70, 300), (1, 3), group=MAX_GROUP, kv_heads=1, head_dim=MAX_HEAD_DIM),
     "head_dim_80": Case((70, 300), (1, 40), head_dim=80),
     "head_dim_96": Case((70, 300), (1, 40), head_dim=96),
     "head_dim_256": Case((70, 300), (1, 40), head_dim=256),
@@ -78,6 +85,16 @@ def make_cache(case: Case) -> tuple[KVCache, torch.Tensor]:
     return KVCache(shape, k, v), tables
 
 
+def against_forbidden_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy whose last byte is the last of its page, before one that cannot be read."""
+    room = -(-tensor.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, room + mmap.PAGESIZE)
+    behind = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + room
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(behind), mmap.PAGESIZE, 0) == 0
+    flat = torch.frombuffer(memory, dtype=tensor.dtype, count=tensor.numel(), offset=room - tensor.nbytes)
+    return flat.copy_(tensor.flatten()).view(tensor.shape)
+
+
 def make_batch(contexts: tuple[int, ...], queries: tuple[int, ...], tables: torch.Tensor) -> Batch:
     starts = torch.tensor((0, *queries)).cumsum(0).int()
     nothing = torch.zeros(int(starts[-1]), dtype=torch.int32)
@@ -100,6 +117,26 @@ def test_matches_the_reference(case: Case, isa: Isa) -> None:
     for threads in (1, 2):
         out = paged_attention_native(Engine(threads, isa), q, LAYER, shape, batch, cache)
         torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("isa", VECTOR_ISAS, ids=lambda isa: isa.name)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("head_dim", [2, 20, 36, 62, 64, 72, 96])
+@pytest.mark.parametrize("block_size", [8, 16, 24, 128])
+def test_nothing_beyond_the_cache_is_read(isa: Isa, dtype: torch.dtype, head_dim: int, block_size: int) -> None:
+    torch.manual_seed(0)
+    case = Case((128, 40), (1, 20), head_dim=head_dim, block_size=block_size, dtype=dtype)
+    cache, tables = make_cache(case)
+    last = cache.shape.num_blocks - 1
+    if not bool((tables == last).any()):
+        cache.k[:, last], cache.v[:, last] = cache.k[:, tables[0, 0]], cache.v[:, tables[0, 0]]
+        tables[0, 0] = last
+    guarded = KVCache(cache.shape, against_forbidden_memory(cache.k), against_forbidden_memory(cache.v))
+    shape, batch = attention_shape(case), make_batch(case.contexts, case.queries, tables)
+    q = torch.randn(sum(case.queries), shape.num_heads * head_dim)
+    expected = paged_attention_reference(q, LAYER, shape, batch, cache)
+    out = paged_attention_native(Engine(1, isa), q, LAYER, shape, batch, guarded)
+    torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("isa", VECTOR_ISAS, ids=lambda isa: isa.name)

@@ -21,7 +21,7 @@ struct Piece {
 };
 
 struct Pieces {
-  Piece at[kKeyTile / 8];
+  Piece at[kKeyTile / 8];  // blocks are multiples of 8 tokens (native.py)
   int32_t count = 0;
 };
 
@@ -137,7 +137,9 @@ void widen_values(const Element* from, int32_t keys, const Tile& tile, float* to
     return;
   }
   for (int32_t key = 0; key < keys; ++key) {
-    for (int32_t i = 0; i < tile.head_dim; i += 8) copy8(to + i, from + i);
+    int32_t i = 0;
+    for (; i + 8 <= tile.head_dim; i += 8) copy8(to + i, from + i);
+    for (; i < tile.head_dim; ++i) to[i] = widen_one(from + i);
     from += tile.head_dim;
     to += tile.padded_dim;
   }

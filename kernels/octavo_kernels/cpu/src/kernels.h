@@ -3,7 +3,7 @@
 // Every kernel is entered by all threads of the pool at once with the same arguments, and takes chunks of its work from a
 // shared counter (`ThreadContext::claim`), so a thread that the operating system holds up does not hold up the others.
 // The caller puts a barrier between two kernels. Activations are float32, row-major, with a row stride in elements.
-// Each file of kernels is compiled once per instruction set into its own namespace; `kernel_table_<isa>()` hands it out and
+// Each file of kernels is compiled once per instruction set into its own namespace, whose `kernel_table()` hands them out;
 // `dispatch.cpp` picks one at load time.
 #pragma once
 
@@ -86,7 +86,7 @@ struct SampleArgs {
   int32_t* token_ids;  // [num_draws]
 };
 
-inline constexpr int32_t kMaxVocab = 400'000;  // what `sample` has scratch for; the caller checks
+inline constexpr int32_t kMaxVocab = 400'000;  // what `sample` has scratch for; native.py has it too, and checks
 
 // T tokens of `width` elements each, gathered from packed rows or from rows of a matrix.
 struct GatherArgs {

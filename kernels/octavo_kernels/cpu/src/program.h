@@ -1,4 +1,4 @@
-// A model's forward as an array of ops, made once by `program.py` and run once a step. `native.py` mirrors these structs.
+// A model's forward as an array of ops, made once by `program_builder.py` and run once a step. `native.py` mirrors these structs.
 #pragma once
 
 #include "kernels.h"

@@ -132,9 +132,18 @@ OCTAVO_INLINE void copy8(float* to, const uint16_t* from) {
   _mm256_storeu_ps(to, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16)));
 }
 
-// kLanes neighbouring cache elements as float32.
+OCTAVO_INLINE float bf16_to_float(uint16_t bits) {
+  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, 4);
+  return value;
+}
+
+// kLanes neighbouring cache elements as float32, or one.
 OCTAVO_INLINE Vec widen(const float* p) { return load(p); }
 OCTAVO_INLINE Vec widen(const uint16_t* p) { return load_bf16(p); }
+OCTAVO_INLINE float widen_one(const float* p) { return *p; }
+OCTAVO_INLINE float widen_one(const uint16_t* p) { return bf16_to_float(*p); }
 
 // 2^x for x <= 127; exactly 1 at 0, and 0 below -126, at minus infinity and at NaN. Relative error < 2e-7: a degree-6
 // minimax polynomial on [-0.5, 0.5] (its own error 2e-9) times an exact power of two.

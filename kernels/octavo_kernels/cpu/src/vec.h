@@ -40,13 +40,6 @@ OCTAVO_INLINE Vec second_of_pairs(PairBits pairs) {
 
 #endif
 
-OCTAVO_INLINE float bf16_to_float(uint16_t bits) {
-  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, 4);
-  return value;
-}
-
 // Round to nearest even; NaN stays NaN.
 OCTAVO_INLINE uint16_t float_to_bf16(float value) {
   uint32_t bits;
