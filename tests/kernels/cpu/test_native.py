@@ -102,7 +102,8 @@ def test_an_engine_whose_threads_the_system_refuses_is_no_engine_and_leaves_none
         str(num_threads),
         str(num_threads * scratch + beyond),
     ]
-    done = subprocess.run([sys.executable, "-c", MAKE_ENGINES, *arguments], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", MAKE_ENGINES, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout.split()) == (0, ["None", "True"]), done.stderr
 
 
