@@ -55,7 +55,7 @@ async def test_engine_killed_during_streams_gives_every_client_an_error_within_t
 
 
 async def test_sigterm_during_streams_finishes_them_all_and_exits_zero(serve: Callable[..., Served]) -> None:
-    served = serve()
+    served = serve("--shutdown-timeout", "120")
     streams, _ = await open_streams(served, 150, lambda: served.process.send_signal(signal.SIGTERM))
     for lines in streams:
         assert lines[-1] == "[DONE]"
