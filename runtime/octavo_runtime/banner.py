@@ -6,6 +6,7 @@ messages, nothing else.
 
 import json
 import logging
+import shlex
 import sys
 
 from rich.console import Console
@@ -33,7 +34,7 @@ class Banner:
     def listening(self, port: int, *, tls: bool) -> None:
         """Requests are refused until the engine is ready, probes are answered."""
         host = self._settings.server.host
-        shown = "localhost" if host in ("0.0.0.0", "::", "") else host
+        shown = "localhost" if host in ("0.0.0.0", "::", "") else f"[{host}]" if ":" in host else host
         self._url = f"{'https' if tls else 'http'}://{shown}:{port}"
         logger.info("listening on %s, loading the model", self._url)
 
@@ -65,10 +66,10 @@ class Banner:
         )  # fmt: skip
         question = {"role": "user", "content": "What is the capital of France?"}
         body = {"model": model_name, "messages": [question], "temperature": 0}
-        key = " -H 'Authorization: Bearer $KEY'" if self._settings.server.api_key else ""
+        key = ' -H "Authorization: Bearer $KEY"' if self._settings.server.api_key else ""
         sys.stderr.write(
             f"\nOctavo serves {model_name} at {self._url}\n\n"
             f"  curl {self._url}/v1/chat/completions -H 'Content-Type: application/json'{key} \\\n"
-            f"    -d '{json.dumps(body)}'\n\n"
+            f"    -d {shlex.quote(json.dumps(body))}\n\n"
         )
         sys.stderr.flush()

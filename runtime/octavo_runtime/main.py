@@ -64,10 +64,12 @@ class _Replica:
         source = resolve_model(model.model, model.revision, model.download_dir)
         ssl_context = make_ssl_context(settings)
         api_keys = settings.api_keys()
+        self._catch_signals()
         process = EngineProcess.start(settings.with_model(source.path).to_json(), engine_environment(settings))
-        try:
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(process.kill)
             engine = await AsyncLLMEngine.connect(process.channel, process.heartbeat)
-            self._catch_signals()
+            stack.callback(engine.close)
             text = await asyncio.to_thread(load_text, settings, source)
             config = server_config(settings, source, api_keys)
             registry = process_registry()
@@ -75,14 +77,10 @@ class _Replica:
             engine.on_step.append(metrics.step)
             app = make_app(engine, text, config, metrics, registry)
             runner = make_runner(app, config)
+            stack.push_async_callback(runner.cleanup)
             await runner.setup()
-            try:
-                await self._listen(runner, ssl_context)
-                return await self._live(_Parts(engine, process, app, metrics, config))
-            finally:
-                await runner.cleanup()
-        finally:
-            process.kill()
+            await self._listen(runner, ssl_context)
+            return await self._live(_Parts(engine, process, app, metrics, config))
 
     async def _live(self, parts: "_Parts") -> int:
         """From listening to the end."""
@@ -116,7 +114,9 @@ class _Replica:
             if heartbeat.has_work and heartbeat.age() > limit:
                 parts.process.dump_stacks()
                 await asyncio.sleep(1.0)
-                message = f"The engine showed no life for {limit:.0f} s (--engine-hang-timeout); its stacks are in the log."
+                message = (
+                    f"The engine showed no life for {limit:.0f} s (--engine-hang-timeout); its stacks are in the log."
+                )
                 parts.engine.fail(EngineFailed(cause=StartCause.ENGINE_HUNG.value, message=message))
                 return
 

@@ -30,8 +30,6 @@ from octavo_runtime.server.interfaces import TextLayer
 from octavo_runtime.server.testing import EOS, ByteTokenizer, PlainTemplate, ready_message
 from octavo_runtime.settings import Settings
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning")  # ends with the process
-
 SOURCE = ModelSource("org/tiny", Path("/models/tiny"), ModelKind.SAFETENSORS, {}, {})
 
 Script = Callable[["FakeProcess"], None]

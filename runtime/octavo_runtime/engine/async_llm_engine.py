@@ -140,6 +140,11 @@ class AsyncLLMEngine(asyncio.Protocol):
         """Ask the engine process to leave its loop."""
         self._send(Shutdown())
 
+    def close(self) -> None:
+        """Give the channel back; open requests end with ERROR."""
+        if self._transport is not None:
+            self._transport.close()
+
     def fail(self, failure: EngineFailed) -> None:
         """The engine is gone: end every open request with ERROR. The first cause stays."""
         if self.dead is None:
