@@ -18,7 +18,8 @@ READING_ORDER = (
     "app.py", "middleware.py", "admission.py", "body.py", "schema.py", "chat.py", "completions.py", "params.py", "prompts.py",
     "generation.py", "sampling_params.py", "messages.py", "async_llm_engine.py", "channel.py", "core_loop.py",
     "llm_engine.py", "sequence.py", "scheduler.py", "budget.py", "block_manager.py", "block_pool.py", "prefix_cache.py",
-    "plan.py", "worker.py", "model_runner.py", "inputs.py", "registry.py", "loader.py", "layers.py", "decoder.py", "ops.py", "backend.py",
+    "plan.py", "worker.py", "model_runner.py", "inputs.py", "registry.py", "loader.py", "layers.py", "decoder.py",
+    "ops.py", "backend.py",
 )  # fmt: skip
 SOURCE_SUFFIXES = {".py", ".cpp", ".h", ".sh"}
 

@@ -54,8 +54,8 @@ class Banner:
             total = progress.total_bytes or None
             self._bar.update(self._task, description=progress.phase, completed=progress.done_bytes, total=total)
 
-    def ready(self, ready: EngineReady, model_name: str) -> None:
-        """The server answers now."""
+    def ready(self, ready: EngineReady, model_name: str, *, with_key: bool) -> None:
+        """The server answers now; `with_key`: it asks for an API key."""
         if self._bar is not None:
             self._bar.stop()
         tokens = ready.num_blocks * ready.block_size
@@ -64,9 +64,14 @@ class Banner:
             sum(ready.timings.values()), model_name, ready.dtype, ready.backend,
             ready.weight_bytes / GIB, ready.cache_bytes / GIB, tokens, ready.max_model_len,
         )  # fmt: skip
+        if self._settings.log.log_format == "text":
+            self._invite(model_name, with_key)
+
+    def _invite(self, model_name: str, with_key: bool) -> None:
+        """The URL and a command that can be pasted."""
         question = {"role": "user", "content": "What is the capital of France?"}
         body = {"model": model_name, "messages": [question], "temperature": 0}
-        key = ' -H "Authorization: Bearer $KEY"' if self._settings.server.api_key else ""
+        key = ' -H "Authorization: Bearer $KEY"' if with_key else ""
         sys.stderr.write(
             f"\nOctavo serves {model_name} at {self._url}\n\n"
             f"  curl {self._url}/v1/chat/completions -H 'Content-Type: application/json'{key} \\\n"

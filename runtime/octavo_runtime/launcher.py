@@ -47,6 +47,11 @@ class EngineProcess:
             popen.stdin.close()
         return cls(popen, ours, heartbeat)
 
+    def ended_by(self) -> str | None:
+        """The signal that killed it, by name; None while it lives or when it left by itself."""
+        code = self.popen.poll()
+        return signal.Signals(-code).name if code is not None and code < 0 else None
+
     async def stop(self) -> None:
         """Wait for it to leave after `Shutdown`, then kill it."""
         for _ in range(int(_STOP_SECONDS / 0.02)):

@@ -35,6 +35,8 @@ from octavo_runtime.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
+LOAD_LOG_SECONDS = 10.0
+
 ERROR_FLUSH_SECONDS = 1.0
 """After the engine's death: time for open streams to send their error."""
 
@@ -46,8 +48,16 @@ def serve(settings: Settings) -> int:
         return asyncio.run(_Replica(settings).run())
     except StartError as error:
         write_termination_log(settings.log.termination_log, error.cause, str(error))
-        sys.stderr.write(f"octavo: {error}\n")
+        tell(settings, str(error))
         return 1
+
+
+def tell(settings: Settings, sentence: str) -> None:
+    """The last word on standard error: plain for a person, a log line where every line is JSON."""
+    if settings.log.log_format == "json":
+        logger.error("%s", sentence)
+    else:
+        sys.stderr.write(f"octavo: {sentence}\n")
 
 
 class _Replica:
@@ -86,7 +96,10 @@ class _Replica:
         """From listening to the end."""
         stopping = asyncio.create_task(self._stop.wait())
         dying = asyncio.create_task(parts.engine.wait_dead())
-        helpers = [asyncio.create_task(work) for work in (self._become_ready(parts), self._watch_pulse(parts))]
+        helpers = [
+            asyncio.create_task(work)
+            for work in (self._become_ready(parts), self._watch_pulse(parts), log_load(parts.engine))
+        ]
         try:
             await asyncio.wait((stopping, dying), return_when=asyncio.FIRST_COMPLETED)
             if not dying.done():
@@ -103,7 +116,7 @@ class _Replica:
         with contextlib.suppress(EngineDeadError):
             ready = await parts.engine.wait_ready(self._banner.progress)
             parts.metrics.engine_ready(ready, self._settings.cache.enable_prefix_caching)
-            self._banner.ready(ready, parts.config.model_name)
+            self._banner.ready(ready, parts.config.model_name, with_key=bool(parts.config.api_keys))
 
     async def _watch_pulse(self, parts: "_Parts") -> None:
         """Ends a hung engine: it has work and does not beat. Its stacks go to the log."""
@@ -132,9 +145,12 @@ class _Replica:
 
     async def _end_with_engine(self, parts: "_Parts", failure: EngineFailed) -> int:
         """Every open request has got its error event; leave the cause and go."""
-        cause = StartCause(failure.cause)
-        write_termination_log(self._settings.log.termination_log, cause, failure.message)
-        sys.stderr.write(f"octavo: {failure.message}\n")
+        cause, message = StartCause(failure.cause), failure.message
+        killed_by = parts.process.ended_by()
+        if killed_by is not None and cause is StartCause.ENGINE_DIED:
+            message = f"The engine process was killed by {killed_by}; if memory ran out, lower --kv-cache-memory-bytes."
+        write_termination_log(self._settings.log.termination_log, cause, message)
+        tell(self._settings, message)
         parts.app[DRAIN].begin()
         await parts.app[DRAIN].run(ERROR_FLUSH_SECONDS)
         return 1
@@ -145,7 +161,10 @@ class _Replica:
         try:
             await site.start()
         except OSError as error:
-            message = f"--host {server.host} --port {server.port} cannot be listened on ({error.strerror}); choose another port."
+            message = (
+                f"--host {server.host} --port {server.port} cannot be listened on ({error.strerror}); "
+                "choose another host or port."
+            )
             raise StartError(StartCause.ADDRESS_IN_USE, message) from error
         port = runner.addresses[0][1]
         self._banner.listening(port, tls=ssl_context is not None)
@@ -154,6 +173,21 @@ class _Replica:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
+
+
+async def log_load(engine: AsyncLLMEngine) -> None:
+    """One line every `LOAD_LOG_SECONDS` in which tokens were made: what runs, what waits, how fast."""
+    before = engine.stats.generation_tokens
+    while True:
+        await asyncio.sleep(LOAD_LOG_SECONDS)
+        stats = engine.stats
+        if stats.generation_tokens != before:
+            rate = (stats.generation_tokens - before) / LOAD_LOG_SECONDS
+            logger.info(
+                "%d running, %d waiting, %.1f tokens/s, cache %.0f %% used",
+                stats.num_running, stats.num_waiting, rate, 100 * stats.kv_cache_usage,
+            )  # fmt: skip
+            before = stats.generation_tokens
 
 
 async def _cancel(*tasks: "asyncio.Task[Any]") -> None:

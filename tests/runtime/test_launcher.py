@@ -96,3 +96,10 @@ def test_stacks_are_asked_for_by_the_signal_that_the_engine_registers(process: E
 def test_the_pulse_is_the_parents_own(process: EngineProcess) -> None:
     assert isinstance(process.heartbeat, Heartbeat)
     assert not os.get_inheritable(process.heartbeat.descriptor)
+
+
+def test_it_is_known_which_signal_killed_it(process: EngineProcess) -> None:
+    line(process)
+    assert process.ended_by() is None
+    process.kill()
+    assert process.ended_by() == "SIGKILL"

@@ -57,6 +57,9 @@ class FakeProcess:
         with theirs:
             self.script(self)
 
+    def ended_by(self) -> None:
+        """No signal killed it."""
+
     def listen(self) -> None:
         """Until the front end says so or is gone."""
         try:

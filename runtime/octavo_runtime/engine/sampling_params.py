@@ -102,6 +102,7 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
                 self.max_tokens is None or self.min_tokens <= self.max_tokens,
                 f"be at most max_tokens ({self.max_tokens})",
             ),
+            ("logprobs", not self.use_beam_search or self.logprobs is None, "be left out with beams, which carry none"),
             ("logprobs", self.logprobs is None or self.logprobs >= -1, "be at least 0, or -1 for all"),
             (
                 "prompt_logprobs",

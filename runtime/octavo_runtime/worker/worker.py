@@ -3,6 +3,7 @@
 Given `WorkerSettings`; reports progress through a callback. At world size 1 it is the engine's Executor.
 """
 
+import math
 import time
 from collections.abc import Callable
 
@@ -67,7 +68,7 @@ class Worker:
             raise StartError(StartCause.MODEL_UNSUPPORTED, f"{error}; use --backend torch_cpu.") from error
         clock.lap("cache")
         progress(LoadProgress(phase="warm-up"))
-        self._warm_up(size)
+        self._warm_up(checkpoint, size)
         clock.lap("warm-up")
         return WorkerReady(
             model=config,
@@ -104,12 +105,17 @@ class Worker:
 
         return load_model(checkpoint, backend, dtype, size.max_model_len, report)
 
-    def _warm_up(self, size: CacheSize) -> None:
+    def _warm_up(self, checkpoint: Checkpoint, size: CacheSize) -> None:
         """A prompt of two tokens and then one of its decodes, in block 0, which nobody owns yet."""
-        greedy = RowSampling(SamplingParams(temperature=0), (0.0,), (0, 0), ())
+        greedy = RowSampling(SamplingParams(temperature=0), (0.0,), (0, 0), (), num_logprobs=0)
         length = min(2, size.max_model_len)
-        self.execute(StepPlan((Row(0, [0] * length, 0, [0], greedy),)))
-        self.execute(StepPlan((Row(0, [0], length - 1, [0], greedy),)))
+        for row in (Row(0, [0] * length, 0, [0], greedy), Row(0, [0], length - 1, [0], greedy)):
+            (result,) = self.execute(StepPlan((row,))).rows
+            if not all(math.isfinite(entry.logprob) for entry in result.logprobs or ()):
+                raise StartError(
+                    StartCause.MODEL_CORRUPT,
+                    f"The logits of {checkpoint.source.origin} are not numbers: its weights are damaged; download it again.",
+                )
 
 
 class _Clock:

@@ -57,6 +57,7 @@ WRONG = [
     ({"prompt_logprobs": 21}, "prompt_logprobs"),
     ({"prompt_logprobs": 1, "stream": True}, "prompt_logprobs"),
     ({"use_beam_search": True, "stream": True}, "use_beam_search"),
+    ({"use_beam_search": True, "n": 2, "logprobs": True}, "logprobs"),
     ({"stream_options": {"include_usage": True}}, "stream_options"),
     ({"stream": True, "stream_options": {"include_usage": 1}}, "stream_options.include_usage"),
     ({"stream": "yes"}, "stream"),

@@ -130,3 +130,13 @@ def test_what_the_backend_cannot_run_says_which_backend_can(settings: WorkerSett
 def test_a_plan_before_the_start_is_a_programming_error(settings: WorkerSettings) -> None:
     with pytest.raises(RuntimeError, match="not started"):
         Worker(settings).execute(StepPlan(()))
+
+
+def test_weights_that_are_not_numbers_are_refused_at_the_start(settings: WorkerSettings, tmp_path: Path) -> None:
+    broken = build_tiny_model(Architecture.LLAMA)
+    with torch.no_grad():
+        next(iter(broken.parameters())).fill_(float("nan"))
+    broken.save_pretrained(tmp_path)
+    with pytest.raises(StartError, match="not numbers") as caught:
+        Worker(replace(settings, model_path=tmp_path)).start(ignore)
+    assert caught.value.cause is StartCause.MODEL_CORRUPT
