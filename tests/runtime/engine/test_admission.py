@@ -42,7 +42,7 @@ def test_best_of_needs_the_log_probability_of_every_token() -> None:
     assert num_logprobs(n=2) is None
     assert num_logprobs(n=2, best_of=3) == 0
     assert num_logprobs(n=2, best_of=3, logprobs=5) == 5
-    assert num_logprobs(n=2, use_beam_search=True, logprobs=5) is None
+    assert num_logprobs(n=2, best_of=3, use_beam_search=True) is None
 
 
 def test_terminators_are_banned_only_if_min_tokens_asks_for_it() -> None:

@@ -121,7 +121,7 @@ def sampling_params(draw: st.DrawFn) -> SamplingParams:
         min_tokens=draw(st.integers(0, max_tokens or 3)),
         ignore_eos=draw(st.sampled_from([True, True, False])),
         stop_token_ids=draw(st.sampled_from([(), (), (5,), (EOS, 7)])),
-        logprobs=draw(st.sampled_from([None, None, 0, 2])),
+        logprobs=None if beams else draw(st.sampled_from([None, None, 0, 2])),
         prompt_logprobs=draw(st.sampled_from([None, None, None, 0, 1])),
         use_beam_search=beams,
         length_penalty=draw(st.sampled_from([1.0, 0.5, -0.3])),
