@@ -64,7 +64,7 @@ class Banner:
             sum(ready.timings.values()), model_name, ready.dtype, ready.backend,
             ready.weight_bytes / GIB, ready.cache_bytes / GIB, tokens, ready.max_model_len,
         )  # fmt: skip
-        if self._settings.log.log_format == "text":
+        if not self._settings.log.as_json:
             self._invite(model_name, with_key)
 
     def _invite(self, model_name: str, with_key: bool) -> None:

@@ -111,7 +111,7 @@ def main() -> int:
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     settings = Settings.from_json(sys.stdin.read())
-    configure_logging(settings.log.log_level, as_json=settings.log.log_format == "json")
+    configure_logging(settings.log.log_level, as_json=settings.log.as_json)
     with torch.inference_mode():
         channel = Channel(socket.socket(fileno=arguments.channel_fd))
         return serve_channel(settings, channel, Heartbeat(arguments.heartbeat_fd))

@@ -43,7 +43,7 @@ ERROR_FLUSH_SECONDS = 1.0
 
 def serve(settings: Settings) -> int:
     """Blocks until the server ends; the exit code."""
-    configure_logging(settings.log.log_level, as_json=settings.log.log_format == "json")
+    configure_logging(settings.log.log_level, as_json=settings.log.as_json)
     try:
         return asyncio.run(_Replica(settings).run())
     except StartError as error:
@@ -54,7 +54,7 @@ def serve(settings: Settings) -> int:
 
 def tell(settings: Settings, sentence: str) -> None:
     """The last word on standard error: plain for a person, a log line where every line is JSON."""
-    if settings.log.log_format == "json":
+    if settings.log.as_json:
         logger.error("%s", sentence)
     else:
         sys.stderr.write(f"octavo: {sentence}\n")

@@ -222,6 +222,11 @@ class LogSettings(Group):
     )
     cache_dir: Path = Field(default=Path("~/.cache/octavo"), description="where converted tokenizers are kept")
 
+    @property
+    def as_json(self) -> bool:
+        """Whether every line on standard error is one JSON object."""
+        return self.log_format == "json"
+
 
 GROUPS: Mapping[str, type[Group]] = {
     "model": ModelSettings,

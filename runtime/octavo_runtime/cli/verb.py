@@ -19,6 +19,6 @@ class Arguments:
         """Set logging up and log the warnings. `quiet` raises the default level, so that only the output is seen."""
         level = settings.log.log_level
         level = "warning" if quiet and level == "info" else level
-        configure_logging(level, as_json=settings.log.log_format == "json")
+        configure_logging(level, as_json=settings.log.as_json)
         for warning in self.warnings:
             logging.getLogger(__name__).warning(warning)
