@@ -5,10 +5,10 @@ MODEL ?= embedded
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-slow check format native bench bench-kernels clean
+.PHONY: help setup serve test test-slow check format native bench bench-kernels docs chart cluster cluster-down images e2e e2e-core clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: ## Make .venv with everything that is needed (also done by the verbs below)
 	@scripts/setup.sh
@@ -42,6 +42,27 @@ bench: setup ## Serving benchmark beside vLLM and llama.cpp (installs them; an h
 
 bench-kernels: setup ## Kernel benchmarks beside torch
 	@for f in benchmarks/kernels/bench_*.py; do $(PY) $$f; done
+
+docs: setup ## Write the generated parts of docs/ anew
+	@$(PY) scripts/troubleshooting.py
+
+chart: setup ## Copy the CRD into the chart
+	@cp crds/llmdeployments.yaml charts/octavo/files/llmdeployments.yaml
+
+cluster: setup ## Start a two-node Kubernetes on this machine, with Octavo's images (needs root; 15 minutes the first time)
+	@PYTHONPATH=. $(PY) -m e2e.cluster up
+
+cluster-down: setup ## Stop it; what was built stays in the cache
+	@PYTHONPATH=. $(PY) -m e2e.cluster down
+
+images: setup ## Build the images anew and give them to the running cluster
+	@PYTHONPATH=. $(PY) -m e2e.cluster images
+
+e2e: setup ## User stories on the cluster of KUBECONFIG, or on one that is started for them
+	@PYTHONPATH=. $(PY) -m pytest -q -m "" e2e
+
+e2e-core: setup ## The short form of e2e, which CI runs
+	@PYTHONPATH=. $(PY) -m pytest -q -m core e2e
 
 clean: ## Remove .venv and build products (dependencies outside the checkout stay)
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

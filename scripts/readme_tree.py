@@ -11,9 +11,12 @@ import sys
 from pathlib import Path
 
 BEGIN, END = "<!-- tree: make format -->", "<!-- /tree -->"
-ROOTS = ("operator", "runtime", "kernels", "benchmarks", "scripts")
+ROOTS = ("operator", "runtime", "kernels", "benchmarks", "e2e", "scripts")
 READING_ORDER = (
-    "operator", "runtime", "kernels", "settings.py", "main.py", "launcher.py", "engine_process.py",
+    "operator", "runtime", "kernels", "settings.py", "main.py", "handlers.py", "watching.py", "relist.py", "intake.py",
+    "cache.py", "wakeup.py", "work_queue.py", "leader.py", "reconcile.py", "api.py", "observe.py", "views.py", "observed.py",
+    "preparing.py", "revision.py", "effective.py", "replica_count.py", "rolling.py", "effects.py", "apply.py",
+    "situations.py", "launcher.py", "engine_process.py",
     "server", "text", "engine", "worker", "model",
     "app.py", "middleware.py", "admission.py", "body.py", "schema.py", "chat.py", "completions.py", "params.py", "prompts.py",
     "generation.py", "sampling_params.py", "messages.py", "async_llm_engine.py", "channel.py", "core_loop.py",

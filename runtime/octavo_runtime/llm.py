@@ -46,9 +46,10 @@ class LLM:
     def _start(self, settings: Settings) -> None:
         from octavo_runtime.engine_process import build_llm_engine
 
+        settings.check_supported()
         chosen = settings.model
-        source = resolve_model(chosen.model, chosen.revision, chosen.download_dir)
-        self._tokenizer = Tokenizer.load(source, settings.log.cache_dir.expanduser(), chosen.tokenizer)
+        source = resolve_model(chosen.model, settings.fetch_options())
+        self._tokenizer = Tokenizer.load(source, settings.log.tokenizer_cache, chosen.tokenizer)
         self._chat_template = ChatTemplate.load(source, self._tokenizer, chosen.chat_template)
         defaults = generation_defaults(source, self._tokenizer.eos_token_id, chosen.generation_config)
         self._default_params = SamplingParams(**defaults.sampling)

@@ -1,19 +1,24 @@
-"""What a process tells the world about its own life: log lines, the termination log, and dying with its parent.
+"""What a process tells the world about its own life: log lines, the termination log, its version; and dying with its parent.
 
 Used by both processes of a replica. Knows neither HTTP nor the engine.
 """
 
 import ctypes
+import errno
 import json
 import logging
 import signal
 import sys
 import time
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from octavo_runtime.errors import StartCause
+from octavo_runtime.errors import StartCause, StartError
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_NO_MEMORY = "can't allocate memory"  # torch's RuntimeError
+_MOST_CHARACTERS = 2000  # Kubernetes keeps 4096 bytes of a termination message
+_MEMORY_EVENTS = Path("/sys/fs/cgroup/memory.events")
 
 
 class JsonFormatter(logging.Formatter):
@@ -46,10 +51,42 @@ def write_termination_log(path: Path | None, cause: StartCause, message: str) ->
     reported in the log and otherwise ignored: the exit code still tells."""
     if path is None:
         return
+    content = {"cause": cause.value, "message": message[:_MOST_CHARACTERS]}
     try:
-        path.write_text(json.dumps({"cause": cause.value, "message": message}, ensure_ascii=False) + "\n")
+        path.write_text(json.dumps(content, ensure_ascii=False) + "\n")
     except OSError as error:
         logging.getLogger(__name__).debug("cannot write %s: %s", path, error)
+
+
+def cause_of(error: Exception, who: str) -> tuple[StartCause, str]:
+    """What a failure is to an operator: its cause and one sentence. `who`: "The engine", for what nobody foresaw."""
+    match error:
+        case StartError():
+            return error.cause, str(error)
+        case MemoryError() | RuntimeError() if isinstance(error, MemoryError) or _NO_MEMORY in str(error):
+            return StartCause.OUT_OF_MEMORY, f"{who} ran out of memory; give the cache less."
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            place = f" at {error.filename}" if error.filename else ""
+            return StartCause.DISK_FULL, f"The disk is full{place}; make the volume larger."
+        case _:
+            return StartCause.INTERNAL, f"{who} failed: {type(error).__name__}: {error}."
+
+
+def installed_version() -> str:
+    """The distribution's version; `unknown` when it runs from a source tree that is not installed."""
+    try:
+        return version("octavo")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def count_oom_kills(events: Path = _MEMORY_EVENTS) -> int:
+    """Processes of this container that the kernel has killed for want of memory; 0 where it does not say."""
+    try:
+        fields = dict(line.split() for line in events.read_text().splitlines())
+        return int(fields["oom_kill"])
+    except (OSError, ValueError, KeyError):
+        return 0
 
 
 def die_with_parent() -> None:

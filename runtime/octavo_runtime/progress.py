@@ -1,5 +1,6 @@
-"""Progress bars on standard error, for loading and for generating. Silent where there is no terminal."""
+"""Progress bars on standard error, for fetching, loading and generating. Silent where there is no terminal."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -16,6 +17,9 @@ from rich.progress import (
 )
 
 from octavo_runtime.engine.messages import LoadProgress
+from octavo_runtime.start_state import Phase, StartState
+
+_FOLLOW_SECONDS = 0.2
 
 
 @contextmanager
@@ -51,6 +55,14 @@ def load_progress() -> Iterator[Callable[[LoadProgress], None]]:
             progress.update(task, description=loaded.phase, completed=loaded.done_bytes, total=total)
 
         yield on_progress
+
+
+async def follow_download(state: StartState, show: Callable[[LoadProgress], None]) -> None:
+    """For ever: shows the bytes of a download while there is one."""
+    while True:
+        await asyncio.sleep(_FOLLOW_SECONDS)
+        if state.phase is Phase.DOWNLOADING:
+            show(LoadProgress(phase="download", done_bytes=state.done_bytes, total_bytes=state.total_bytes or 0))
 
 
 def _bar(*columns: ProgressColumn, transient: bool = False) -> Progress:

@@ -6,14 +6,17 @@ Flags go before the environment (`OCTAVO_<FIELD>`), that before the file (--conf
 
 import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from octavo_runtime.engine.config import CacheConfig, SchedulerConfig
 from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.fetch.manifest import FetchOptions, FileChoice
 from octavo_runtime.hub import ModelSource
 from octavo_runtime.settings_groups import (
     GROUPS,
@@ -26,10 +29,12 @@ from octavo_runtime.settings_groups import (
     flag_name,
     group_of,
 )
+from octavo_runtime.supported import check_supported, warnings_of
 from octavo_runtime.worker.config import WorkerSettings
 
 ENVIRONMENT_PREFIX = "OCTAVO_"
 KEY_VARIABLES = ("OCTAVO_API_KEY", "VLLM_API_KEY")
+SECRET_VARIABLES = (*KEY_VARIABLES, "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 GIB = 1 << 30
 
 
@@ -46,15 +51,18 @@ class Settings(BaseModel):
     log: LogSettings = LogSettings()
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> "Settings":
-        """From field names (flags' names with underscores) to values; StartError(INVALID_SETTINGS) names the flag."""
+    def from_values(cls, values: Mapping[str, Any], origins: Mapping[str, str] | None = None) -> "Settings":
+        """From field names (flags' names with underscores) to values; StartError(INVALID_SETTINGS) names the flag.
+
+        `origins`: where the values came from that no flag gave.
+        """
         groups: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
         for field, value in values.items():
             groups[group_of(field)][field] = value
         try:
             return cls.model_validate(groups)
         except ValidationError as error:
-            raise StartError(StartCause.INVALID_SETTINGS, _sentence(error)) from error
+            raise StartError(StartCause.INVALID_SETTINGS, _sentence(error, origins or {})) from error
 
     def to_json(self) -> str:
         """For the engine process. Carries no API keys: that process has no use for them."""
@@ -67,7 +75,7 @@ class Settings(BaseModel):
 
     def with_model(self, path: Path) -> "Settings":
         """The same with the model's place on this machine instead of its name: nothing is looked up twice."""
-        model = self.model.model_copy(update={"model": str(path), "revision": None})
+        model = self.model.model_copy(update={"model": str(path), "revision": None, "digest": None})
         return self.model_copy(update={"model": model})
 
     def scheduler_config(self, max_model_len: int) -> SchedulerConfig:
@@ -95,7 +103,8 @@ class Settings(BaseModel):
         )
 
     def worker_settings(self, source: ModelSource) -> WorkerSettings:
-        """The worker's part. Raises StartError(INVALID_SETTINGS) when the weights have not the form of --load-format."""
+        """The worker's part. Raises StartError when this build, or --load-format, refuses the model."""
+        self.check_supported()
         wanted = self.model.load_format
         if wanted not in ("auto", source.kind.value):
             raise _invalid(
@@ -133,16 +142,19 @@ class Settings(BaseModel):
         """Names that requests may use; empty: the resolved model's own name."""
         return self.model.served_model_name
 
-    def api_keys(self) -> tuple[str, ...]:
-        """All keys, those of the file included. Raises StartError(INVALID_SETTINGS) when the file cannot be read."""
-        file = self.server.api_key_file
-        try:
-            lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()] if file else []
-        except (OSError, UnicodeDecodeError) as error:
-            raise _invalid(f"--api-key-file {file} cannot be read ({error}).") from error
-        if file and not any(lines):
-            raise _invalid(f"--api-key-file {file} holds no key.")
-        return (*self.server.api_key, *filter(None, lines))
+    def fetch_options(self) -> FetchOptions:
+        """How the model is fetched, when it is not on this machine."""
+        model = self.model
+        choice = FileChoice(model.allow_files, model.ignore_files)
+        return FetchOptions(model.revision, model.download_dir, choice, model.digest)
+
+    def check_supported(self) -> None:
+        """Raises StartError for what this build cannot do."""
+        check_supported(self.model, self.device, self.cache)
+
+    def warnings(self) -> list[str]:
+        """What does not mean here what it says."""
+        return warnings_of(self.model)
 
 
 def load_settings(flags: Mapping[str, Any], config_file: Path | None = None) -> Settings:
@@ -153,14 +165,28 @@ def load_settings(flags: Mapping[str, Any], config_file: Path | None = None) -> 
     environment = _from_environment(os.environ)
     named = os.environ.get(ENVIRONMENT_PREFIX + "CONFIG")
     file = config_file or (Path(named) if named else None)
-    return Settings.from_values({**(_from_file(file) if file else {}), **environment, **flags})
+    in_file = _from_file(file) if file else {}
+    origins = {field: str(file) for field in in_file} | {field: _variable_of(field) for field in environment}
+    told = {field: origin for field, origin in origins.items() if field not in flags}
+    return Settings.from_values({**in_file, **environment, **flags}, told)
+
+
+def misspelt_variables() -> list[str]:
+    """One sentence for each variable of the environment that is nearly one of ours."""
+    known = {ENVIRONMENT_PREFIX + field.upper() for group in GROUPS.values() for field in group.model_fields}
+    sentences = []
+    for name in sorted(os.environ):
+        close = get_close_matches(name, known, n=1, cutoff=0.85)
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in known and close:
+            sentences.append(f"{name} is not a setting; did you mean {close[0]}?")
+    return sentences
 
 
 def engine_environment(settings: Settings) -> dict[str, str]:
     """Environment of the engine process: this one's, and what must stand before torch and the allocator start.
 
     Freed memory is kept instead of being given back and faulted in again at every step (28 -> 11 ms on a strided
-    batched product). What the user has set stands, but for the API keys: that process has no use for them.
+    batched product). What the user has set stands, but for keys and tokens: that process has no use for them.
     """
     wanted = {
         "MALLOC_MMAP_THRESHOLD_": str(GIB),
@@ -170,7 +196,7 @@ def engine_environment(settings: Settings) -> dict[str, str]:
     }
     if settings.device.cpu_threads:
         wanted["OMP_NUM_THREADS"] = str(settings.device.cpu_threads)
-    return wanted | {name: value for name, value in os.environ.items() if name not in KEY_VARIABLES}
+    return wanted | {name: value for name, value in os.environ.items() if name not in SECRET_VARIABLES}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -183,6 +209,12 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
                 values[field] = value
     keys = [environment[name] for name in KEY_VARIABLES if name in environment]
     return values | ({"api_key": keys[0]} if keys else {})  # an empty one too: it is refused
+
+
+def _variable_of(field: str) -> str:
+    if field == "api_key":
+        return next(name for name in KEY_VARIABLES if name in os.environ)
+    return ENVIRONMENT_PREFIX + field.upper()
 
 
 def _from_file(file: Path) -> dict[str, Any]:
@@ -200,10 +232,16 @@ def _from_file(file: Path) -> dict[str, Any]:
     return values
 
 
-def _sentence(error: ValidationError) -> str:
-    """The first problem in one sentence that begins with the flag."""
+def _sentence(error: ValidationError, origins: Mapping[str, str]) -> str:
+    """The first problem in one sentence that begins with the flag and ends with where the value came from."""
     problem = error.errors()[0]
     field = str(problem["loc"][1])
+    sentence = _problem(field, problem)
+    origin = origins.get(field)
+    return f"{sentence[:-1]} (from {origin})." if origin else sentence
+
+
+def _problem(field: str, problem: ErrorDetails) -> str:
     if field == "model" and problem["type"] == "missing":
         return "No model is given: name a Hugging Face id, a folder, a .gguf file or `embedded`."
     if problem["type"] == "value_error":

@@ -4,6 +4,7 @@ A field is one flag (the name with dashes; vLLM's name where vLLM has the thing)
 of the file. Pure declarations: nothing is read here.
 """
 
+import tempfile
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from octavo_kernels.backend_name import BackendName
 from octavo_runtime.engine.config import PreemptionMode, SchedulingPolicy
 from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.fetch.manifest import is_digest
 from octavo_runtime.model.dtype import ModelDtype
 from octavo_runtime.settings_values import ByteSize, Keys, Names, TokenCount
 
@@ -31,7 +33,9 @@ class ModelSettings(Group):
 
     title = "Model"
 
-    model: str = Field(description="a Hugging Face id, a folder, a .gguf file, or `embedded`", min_length=1)
+    model: str = Field(
+        description="a Hugging Face id, a folder, a .gguf file, an https URL of one, or `embedded`", min_length=1
+    )
     served_model_name: Names = Field(default=(), description="names that requests may use; the first one is reported")
     tokenizer: Path | None = Field(
         default=None, description="folder or tokenizer.json to take instead of the model's own"
@@ -39,6 +43,12 @@ class ModelSettings(Group):
     revision: str | None = Field(default=None, description="branch, tag or commit of a Hugging Face id")
     download_dir: Path | None = Field(
         default=None, description="where downloads are kept instead of Hugging Face's cache"
+    )
+    allow_files: Names = Field(default=(), description="globs: files to fetch instead of the usual ones")
+    ignore_files: Names = Field(default=(), description="globs: files not to fetch")
+    digest: str | None = Field(default=None, description="sha256:HEX that the wanted files must have together")
+    quantization: Literal["auto", "none", "awq", "gptq", "squeezellm", "fp8"] = Field(
+        default="auto", description="format that the weights must have; auto: as the checkpoint says"
     )
     dtype: ModelDtype = Field(
         default=ModelDtype.AUTO, description="number format of weights and cache; auto is bfloat16"
@@ -55,7 +65,9 @@ class ModelSettings(Group):
     load_format: Literal["auto", "safetensors", "gguf"] = Field(
         default="auto", description="form that the weights must have; auto: whatever they have"
     )
-    trust_remote_code: bool = Field(default=False, description="refused: no code of a checkpoint is ever run")
+    trust_remote_code: bool = Field(
+        default=False, description="allow code of the checkpoint; in this release none is ever run"
+    )
     seed: int | None = Field(
         default=None,
         ge=-(2**63),
@@ -70,11 +82,11 @@ class ModelSettings(Group):
             raise ValueError(f"must be at least 1, or -1 or auto for what fits into memory, got {value}")
         return value
 
-    @field_validator("trust_remote_code")
+    @field_validator("digest")
     @classmethod
-    def _is_off(cls, value: bool) -> bool:
-        if value:
-            raise ValueError("is refused: no code of a checkpoint is ever run; leave it out")
+    def _is_a_digest(cls, value: str | None) -> str | None:
+        if value is not None and not is_digest(value):
+            raise ValueError("must be sha256: and 64 hexadecimal digits in lower case")
         return value
 
 
@@ -83,7 +95,9 @@ class DeviceSettings(Group):
 
     title = "Device"
 
-    device: Literal["auto", "cpu"] = Field(default="auto", description="where the model runs; the CPU in this release")
+    device: Literal["auto", "cuda", "cpu"] = Field(
+        default="auto", description="where the model runs; auto: the CPU, which is all there is in this release"
+    )
     backend: BackendName = Field(default=BackendName.AUTO, description="who computes; auto is the fastest there is")
     cpu_threads: int = Field(
         default=0,
@@ -91,17 +105,19 @@ class DeviceSettings(Group):
         le=1024,
         description="threads that compute; 0: one per core that this process (its container) may use",
     )
-    tensor_parallel_size: int = Field(default=1, description="devices that share each layer; 1 in this release")
+    tensor_parallel_size: int = Field(
+        default=1, ge=1, le=1024, description="devices that share each layer; 1 in this release"
+    )
     pipeline_parallel_size: int = Field(
-        default=1, description="devices that share the layers in turn; 1 in this release"
+        default=1, ge=1, le=1024, description="devices that share the layers in turn; 1 in this release"
     )
     data_parallel_size: int = Field(default=1, description="1 in this release: run more replicas instead")
 
-    @field_validator("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+    @field_validator("data_parallel_size")
     @classmethod
     def _is_one(cls, value: int) -> int:
         if value != 1:
-            raise ValueError(f"must be 1: more devices come in a later release, got {value}")
+            raise ValueError(f"must be 1: run more replicas instead, got {value}")
         return value
 
 
@@ -122,7 +138,7 @@ class CacheSettings(Group):
         default=None, gt=0, description="size of the cache, such as 4GiB, whatever the share"
     )
     num_gpu_blocks_override: int | None = Field(default=None, gt=0, description="number of blocks, whatever fits")
-    kv_cache_dtype: Literal["auto"] = Field(
+    kv_cache_dtype: Literal["auto", "fp8"] = Field(
         default="auto", description="auto: as --dtype; nothing else in this release"
     )
     enable_prefix_caching: bool = Field(default=True, description="share the cache of equal prompt beginnings")
@@ -179,7 +195,12 @@ class ServerSettings(Group):
     api_key: Keys = Field(
         default=(), repr=False, description="key that requests must send, repeat it for several; also VLLM_API_KEY"
     )
-    api_key_file: Path | None = Field(default=None, description="file with one key a line")
+    api_key_file: Path | None = Field(
+        default=None, description="file with one key a line, or sha256:HEX of one; read again when it changes"
+    )
+    admin_key_file: Path | None = Field(
+        default=None, description="the same for /drain, which is there only with this file"
+    )
     allowed_origins: Names = Field(default=("*",), description="CORS: origins")
     allowed_methods: Names = Field(default=("*",), description="CORS: methods")
     allowed_headers: Names = Field(default=("*",), description="CORS: headers")
@@ -200,8 +221,15 @@ class ServerSettings(Group):
     stream_interval: int = Field(default=1, ge=1, description="tokens per streamed event")
     keep_alive: float = Field(default=75.0, ge=0, description="seconds that an idle connection stays open")
     shutdown_timeout: float = Field(default=20.0, ge=0, description="seconds that running requests have after SIGTERM")
+    startup_timeout: float = Field(
+        default=0.0,
+        ge=0,
+        description="seconds until it must be ready, download included, or it exits with the cause; 0: no limit",
+    )
     engine_hang_timeout: float = Field(
-        default=300.0, gt=0, description="seconds of one engine step after which it counts as hung and the server exits"
+        default=300.0,
+        ge=0,
+        description="seconds of one engine step after which it counts as hung and the server exits; 0: never",
     )
     enable_request_id_headers: bool = Field(default=False, description="send X-Request-Id back")
     enable_prompt_tokens_details: bool = Field(default=False, description="report cached prompt tokens in usage")
@@ -217,10 +245,19 @@ class LogSettings(Group):
     )
     log_format: Literal["text", "json"] = Field(default="text", description="form of log lines")
     disable_access_log: bool = Field(default=False, description="no line per request")
+    log_prompts: bool = Field(default=False, description="log the beginning of every prompt; they may be private")
     termination_log: Path = Field(
         default=Path("/dev/termination-log"), description="where the cause of a failure is left as JSON"
     )
     cache_dir: Path = Field(default=Path("~/.cache/octavo"), description="where converted tokenizers are kept")
+
+    @property
+    def tokenizer_cache(self) -> Path:
+        """`cache_dir` with its tilde resolved; a user without a home keeps things for as long as /tmp does."""
+        try:
+            return self.cache_dir.expanduser()
+        except RuntimeError:
+            return Path(tempfile.gettempdir()) / "octavo"
 
     @property
     def as_json(self) -> bool:

@@ -1,5 +1,6 @@
 """What the engine process tells over its channel, and its exit code, for every way to start and to end."""
 
+import errno
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ SOURCE = ModelSource("m", Path("m"), ModelKind.SAFETENSORS, {}, {})
 
 def worker_ready() -> WorkerReady:
     return WorkerReady(
-        model=cast(Any, SimpleNamespace(vocab_size=8)),
+        model=cast(Any, SimpleNamespace(vocab_size=8, architecture="LlamaForCausalLM")),
         backend="fake",
         dtype="float32",
         num_blocks=16,
@@ -121,6 +122,7 @@ def failing(error: BaseException) -> Any:
     [
         (StartError(StartCause.MODEL_CORRUPT, "Download it again."), StartCause.MODEL_CORRUPT),
         (MemoryError(), StartCause.OUT_OF_MEMORY),
+        (OSError(errno.ENOSPC, "No space left on device"), StartCause.DISK_FULL),
         (RuntimeError("what only the log should know"), StartCause.INTERNAL),
     ],
 )
@@ -150,7 +152,8 @@ def test_a_failure_that_nobody_can_hear_still_exits_one(front: Front, monkeypatc
 
 def test_the_program_tells_over_its_channel_why_it_cannot_start(tmp_path: Path) -> None:
     chosen = Settings.from_values({"model": str(tmp_path / "none")})
-    process = EngineProcess.start(chosen.to_json(), engine_environment(chosen))
+    heartbeat = Heartbeat.create()
+    process = EngineProcess.start(chosen.to_json(), engine_environment(chosen), heartbeat)
     process.channel.settimeout(60)
     frames, told = from_engine_frames(), []
     while data := process.channel.recv(1 << 16):
@@ -158,4 +161,4 @@ def test_the_program_tells_over_its_channel_why_it_cannot_start(tmp_path: Path) 
     assert [(type(message), message.cause) for message in told] == [(EngineFailed, "ModelNotFound")]  # type: ignore[union-attr]
     assert process.popen.wait(10) == 1
     process.channel.close()
-    process.heartbeat.close()
+    heartbeat.close()

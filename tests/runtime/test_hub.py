@@ -1,12 +1,16 @@
 """What a model name means, and the one sentence when it means nothing."""
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from octavo_runtime.errors import StartCause, StartError
-from octavo_runtime.hub import ModelKind, embedded_model_path, resolve_model
+from octavo_runtime.fetch.manifest import FetchOptions, FileChoice, manifest_digest, sum_file, sum_folder
+from octavo_runtime.hub import ModelKind, embedded_model_path, find_local, find_model, resolve_model, served_name
+from octavo_runtime.start_state import ModelFacts, StartState
 
 
 @pytest.fixture
@@ -83,3 +87,81 @@ def test_broken_config_is_corrupt(folder: Path, text: str) -> None:
 
 def test_other_file_is_unsupported(folder: Path) -> None:
     assert failure(str(folder / "model.safetensors")).cause is StartCause.MODEL_UNSUPPORTED
+
+
+def test_a_url_is_never_taken_for_a_path() -> None:
+    assert find_local("https://models.example/tiny.gguf") is None
+    assert served_name("https://models.example/a/tiny.Q4_0.gguf") == "tiny.Q4_0"
+
+
+def test_what_may_not_be_read_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    assert "may not be read" in str(failure(str(folder)))
+
+
+def test_the_revision_is_that_of_the_marker_or_of_the_hubs_cache(folder: Path, tmp_path: Path) -> None:
+    assert resolve_model(str(folder)).revision is None
+    marker = {"model": "org/tiny", "revision": "abc", "allow": [], "ignore": [], "files": []}
+    (folder / ".octavo-complete").write_text(json.dumps(marker))
+    assert resolve_model(str(folder)).revision == "abc"
+    snapshot = tmp_path / "snapshots" / "c0ffee"
+    shutil.copytree(folder, snapshot, ignore=shutil.ignore_patterns(".octavo*", "snapshots"))
+    assert resolve_model(str(snapshot)).revision == "c0ffee"
+
+
+def test_a_digest_is_held_against_the_files_of_a_folder(folder: Path) -> None:
+    digest = manifest_digest(sum_folder(folder, FileChoice()))
+    assert resolve_model(str(folder), FetchOptions(digest=digest)).path == folder
+    (folder / "model.safetensors").write_bytes(b"changed")
+    with pytest.raises(StartError) as caught:
+        resolve_model(str(folder), FetchOptions(digest=digest))
+    assert caught.value.cause is StartCause.DIGEST_MISMATCH
+
+
+def test_a_marker_is_believed_as_long_as_the_sizes_are_right(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sum_folder(folder, FileChoice())
+    options = FetchOptions(digest=manifest_digest(files))
+    marker = {
+        "model": "m", "revision": None, "allow": [], "ignore": [],
+        "files": [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in files],
+    }  # fmt: skip
+    (folder / ".octavo-complete").write_text(json.dumps(marker))
+    monkeypatch.setattr("octavo_runtime.hub.sum_folder", None)  # not called
+    assert resolve_model(str(folder), options).path == folder
+    monkeypatch.undo()
+    (folder / "config.json").write_text('{"architectures": []}')
+    with pytest.raises(StartError):
+        resolve_model(str(folder), options)
+
+
+def test_a_gguf_file_has_a_digest_of_its_own() -> None:
+    path = embedded_model_path()
+    digest = manifest_digest([sum_file(path.parent, path)])
+    assert resolve_model(str(path), FetchOptions(digest=digest)).kind is ModelKind.GGUF
+
+
+async def test_finding_a_model_beside_an_event_loop_is_the_same(folder: Path) -> None:
+    state = StartState("m")
+    assert await find_model(str(folder), FetchOptions(), state, None) == resolve_model(str(folder))
+    with pytest.raises(StartError):
+        await find_model(str(folder), FetchOptions(digest="sha256:" + "0" * 64), state, None)
+
+
+async def test_a_name_is_fetched_and_its_facts_are_told(
+    hub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # the network is the hub's
+    monkeypatch.setattr("octavo_runtime.hub_download.hub_access", lambda: hub.access(tmp_path))
+    hub.files["config.json"] = (
+        b'{"architectures": ["Qwen2ForCausalLM"], "quantization_config": {"quant_method": "awq"}}'
+    )
+    facts = (await find_model("org/tiny", FetchOptions(), StartState("org/tiny"), None)).facts()
+    assert facts == ModelFacts("org/tiny", "c" * 40, "Qwen2ForCausalLM", "awq", 10240)
+
+
+def test_facts_of_a_gguf_file() -> None:
+    facts = resolve_model("embedded").facts()
+    assert (facts.architecture, facts.quantization, facts.weight_bytes) == ("llama", "gguf", 98362432)

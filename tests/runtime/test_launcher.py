@@ -31,17 +31,23 @@ while True:
 
 
 @pytest.fixture
-def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProcess]:
+def heartbeat() -> Iterator[Heartbeat]:
+    made = Heartbeat.create()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def process(heartbeat: Heartbeat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProcess]:
     child = tmp_path / "python"
     child.write_text(CHILD.format(python=sys.executable))
     child.chmod(child.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(sys, "executable", str(child))
-    started = EngineProcess.start('{"model": "é"}', {"ONLY": "this"})
+    started = EngineProcess.start('{"model": "é"}', {"ONLY": "this"}, heartbeat)
     started.channel.settimeout(20)
     yield started
     started.kill()
     started.channel.close()
-    started.heartbeat.close()
 
 
 def line(process: EngineProcess) -> str:
@@ -51,14 +57,14 @@ def line(process: EngineProcess) -> str:
     return data.decode()
 
 
-def test_the_child_gets_settings_environment_channel_and_pulse(process: EngineProcess) -> None:
+def test_the_child_gets_settings_environment_channel_and_pulse(process: EngineProcess, heartbeat: Heartbeat) -> None:
     facts = json.loads(line(process))
     assert facts["argv"] == ["-m", "octavo_runtime.engine_process"]
     assert facts["settings"] == '{"model": "é"}'
     assert facts["environment"].items() >= {"ONLY": "this"}.items()
     assert "HOME" not in facts["environment"]
-    assert process.heartbeat.steps == 7
-    assert process.heartbeat.has_work
+    assert heartbeat.steps == 7
+    assert heartbeat.has_work
 
 
 def test_the_child_is_in_a_group_of_its_own_so_that_ctrl_c_does_not_reach_it(process: EngineProcess) -> None:
@@ -93,9 +99,16 @@ def test_stacks_are_asked_for_by_the_signal_that_the_engine_registers(process: E
     assert line(process) == "stacks\n"
 
 
-def test_the_pulse_is_the_parents_own(process: EngineProcess) -> None:
-    assert isinstance(process.heartbeat, Heartbeat)
-    assert not os.get_inheritable(process.heartbeat.descriptor)
+def test_the_pulse_is_inherited_by_name_only(process: EngineProcess, heartbeat: Heartbeat) -> None:
+    line(process)
+    assert not os.get_inheritable(heartbeat.descriptor)
+
+
+def test_a_stopped_child_shows_its_stacks_too(process: EngineProcess) -> None:
+    line(process)
+    process.popen.send_signal(signal.SIGSTOP)
+    process.dump_stacks()
+    assert line(process) == "stacks\n"
 
 
 def test_it_is_known_which_signal_killed_it(process: EngineProcess) -> None:

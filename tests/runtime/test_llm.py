@@ -142,7 +142,7 @@ def test_streaming_several_sequences_is_refused(llm: LLM) -> None:
     [
         ({"model": "/no/such/model"}, StartCause.MODEL_NOT_FOUND),
         ({"model": "embedded", "no_such_flag": 1}, StartCause.INVALID_SETTINGS),
-        ({"model": "embedded", "tensor_parallel_size": 2}, StartCause.INVALID_SETTINGS),
+        ({"model": "embedded", "tensor_parallel_size": 2}, StartCause.PARALLELISM_UNSUPPORTED),
     ],
 )
 def test_wrong_start_has_a_cause(flags: dict[str, object], cause: StartCause) -> None:

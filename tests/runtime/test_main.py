@@ -1,15 +1,16 @@
 """`serve` from settings to exit code, over an engine process that is a thread and a text layer of bytes."""
 
+import asyncio
+import errno
 import gc
 import json
 import os
-import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,20 +18,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import generate_latest
 
-from octavo_runtime import main
+from octavo_runtime import key_files, main, startup
 from octavo_runtime.engine.channel import Channel, ChannelClosedError
 from octavo_runtime.engine.heartbeat import Heartbeat
 from octavo_runtime.engine.messages import EngineFailed, Shutdown
-from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.errors import StartCause
 from octavo_runtime.hub import ModelKind, ModelSource
-from octavo_runtime.main import make_ssl_context, process_registry, serve, server_config
+from octavo_runtime.main import serve
 from octavo_runtime.server.interfaces import TextLayer
 from octavo_runtime.server.testing import EOS, ByteTokenizer, PlainTemplate, ready_message
 from octavo_runtime.settings import Settings
 
 SOURCE = ModelSource("org/tiny", Path("/models/tiny"), ModelKind.SAFETENSORS, {}, {})
+
+
+async def find(*_: object) -> ModelSource:
+    return SOURCE
+
 
 Script = Callable[["FakeProcess"], None]
 
@@ -41,13 +46,13 @@ class FakeProcess:
 
     script: Script
     url: str
-    heartbeat: Heartbeat = field(default_factory=Heartbeat.create)
     settings_json: str = ""
     told: list[object] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
-    def start(self, settings_json: str, _environment: dict[str, str]) -> "FakeProcess":
+    def start(self, settings_json: str, _environment: dict[str, str], heartbeat: Heartbeat) -> "FakeProcess":
         self.settings_json = settings_json
+        self.heartbeat = heartbeat
         self.channel, theirs = socket.socketpair()
         self.engine = Channel(theirs)
         threading.Thread(target=self._play, args=(theirs,), daemon=True).start()
@@ -68,16 +73,28 @@ class FakeProcess:
         except ChannelClosedError:
             self.told.append("closed")
 
-    def status(self, path: str) -> int:
+    def status(self, path: str, key: str = "") -> int:
         """Asks the server that this process belongs to, as soon as it listens."""
+        request = urllib.request.Request(self.url + path, headers={"Authorization": f"Bearer {key}"})
         while True:
             try:
-                with urllib.request.urlopen(self.url + path, timeout=5) as response:
+                with urllib.request.urlopen(request, timeout=5) as response:
                     return int(response.status)
             except urllib.error.HTTPError as error:
                 return error.code
             except OSError:
                 threading.Event().wait(0.01)
+
+    def until(self, path: str, word: str) -> None:
+        """Until the answer holds the word."""
+        while True:
+            try:
+                with urllib.request.urlopen(self.url + path, timeout=5) as response:
+                    if word in response.read().decode():
+                        return
+            except OSError:
+                pass
+            threading.Event().wait(0.01)
 
     def ready(self) -> None:
         self.engine.send(ready_message())
@@ -113,14 +130,16 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..
 
     def run_one(script: Script, **more: Any) -> Ended:
         process = FakeProcess(script, f"http://127.0.0.1:{port}")
-        monkeypatch.setattr(main, "EngineProcess", process)
+        monkeypatch.setattr(startup, "EngineProcess", process)
         code = serve(Settings.from_values({**values, **more}))
         return Ended(code, process, json.loads(log.read_text()) if log.exists() else None)
 
     monkeypatch.setattr(main, "configure_logging", lambda *_, **__: None)
     monkeypatch.setattr(main, "ERROR_FLUSH_SECONDS", 0.05)
-    monkeypatch.setattr(main, "resolve_model", lambda *_: SOURCE)
-    monkeypatch.setattr(main, "load_text", lambda *_: TextLayer(ByteTokenizer(), PlainTemplate(), (EOS,)))
+    monkeypatch.setattr(main, "STACKS_SECONDS", 0.05)
+    monkeypatch.setattr(startup, "find_model", find)
+    monkeypatch.setattr(startup, "load_text", lambda *_: TextLayer(ByteTokenizer(), PlainTemplate(), (EOS,)))
+    run_one.url = f"http://127.0.0.1:{port}"  # type: ignore[attr-defined]
     yield run_one
     gc.collect()
 
@@ -199,7 +218,7 @@ def test_an_engine_with_work_and_no_pulse_is_hung_and_shows_its_stacks(run: Call
     assert "dump_stacks" in ended.process.calls
 
 
-def test_a_port_in_use_is_said_and_leaves_no_engine_behind(run: Callable[..., Ended]) -> None:
+def test_a_port_in_use_is_said_before_an_engine_is_started(run: Callable[..., Ended]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = run(FakeProcess.listen, port=port)
@@ -207,7 +226,7 @@ def test_a_port_in_use_is_said_and_leaves_no_engine_behind(run: Callable[..., En
     assert ended.cause is not None
     assert ended.cause["cause"] == "AddressInUse"
     assert f"--port {port}" in ended.cause["message"]
-    assert ended.process.calls == ["kill"]
+    assert ended.process.calls == []
 
 
 def test_a_model_that_is_not_there_is_one_sentence_and_exit_one(
@@ -215,56 +234,122 @@ def test_a_model_that_is_not_there_is_one_sentence_and_exit_one(
 ) -> None:
     monkeypatch.setattr(main, "configure_logging", lambda *_, **__: None)
     log = tmp_path / "termination.json"
-    assert serve(Settings.from_values({"model": str(tmp_path / "none"), "termination_log": log})) == 1
+    values = {"model": str(tmp_path / "none"), "termination_log": log, "host": "127.0.0.1", "port": 0}
+    assert serve(Settings.from_values(values)) == 1
     assert json.loads(log.read_text())["cause"] == "ModelNotFound"
     assert capsys.readouterr().err.startswith("octavo: ")
 
 
-def test_the_server_is_told_the_models_own_name_unless_others_are_given() -> None:
-    plain = server_config(Settings.from_values({"model": "m"}), SOURCE, ("key",))
-    assert (plain.served_model_names, plain.model_root, plain.api_keys) == (("org/tiny",), "/models/tiny", ("key",))
-    named = server_config(Settings.from_values({"model": "m", "served_model_name": ["a", "b"]}), SOURCE, ())
-    assert named.served_model_names == ("a", "b")
+def seconds_to_end(run: Callable[..., Ended], script: Script, **more: Any) -> tuple[float, Ended]:
+    """From the signal that the script sends."""
+    sent: list[float] = []
+
+    def timed(process: FakeProcess) -> None:
+        script(process)
+        sent.append(time.monotonic())
+        terminate()
+        process.listen()
+
+    ended = run(timed, **more)
+    return time.monotonic() - sent[0], ended
 
 
-def test_settings_of_the_server_reach_it() -> None:
-    values = {
-        "allowed_origins": ["https://a.example"], "max_body_bytes": 5000, "max_num_queued_reqs": 7, "max_logprobs": 3,
-        "stream_interval": 4, "disable_access_log": True, "root_path": "/llm",
-    }  # fmt: skip
-    config = server_config(Settings.from_values({"model": "m", **values}), SOURCE, ())
-    assert config.allowed_origins == ("https://a.example",)
-    assert (config.max_body_bytes, config.max_num_queued_reqs, config.max_logprobs) == (5000, 7, 3)
-    assert (config.stream_interval, config.access_log, config.root_path) == (4, False, "/llm")
+def test_sigterm_while_the_model_loads_ends_at_once_with_zero(run: Callable[..., Ended]) -> None:
+    seconds, ended = seconds_to_end(run, lambda process: process.until("/status", "Loading"))
+    assert (ended.code, ended.cause) == (0, None)
+    assert seconds < 1
+    assert ended.process.told in ([], ["closed"])
+    assert ended.process.calls[0] == "kill"
 
 
-def test_tls_needs_files_that_exist(tmp_path: Path) -> None:
-    assert make_ssl_context(Settings.from_values({"model": "m"})) is None
-    with pytest.raises(StartError, match="--ssl-keyfile needs --ssl-certfile") as caught:
-        make_ssl_context(Settings.from_values({"model": "m", "ssl_keyfile": tmp_path / "key"}))
-    assert caught.value.cause is StartCause.INVALID_SETTINGS
-    with pytest.raises(StartError, match=str(tmp_path / "cert")):
-        make_ssl_context(Settings.from_values({"model": "m", "ssl_certfile": tmp_path / "cert"}))
+def beside(work: Callable[[], None]) -> threading.Thread:
+    """Runs beside the server, which blocks."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
 
 
-def test_tls_with_a_certificate_gives_a_context(tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl to make a certificate with")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
-         "-keyout", tmp_path / "key", "-out", tmp_path / "cert"],
-        capture_output=True, check=True,
-    )  # fmt: skip
-    files = {"ssl_certfile": tmp_path / "cert", "ssl_keyfile": tmp_path / "key", "ssl_ca_certs": tmp_path / "cert"}
-    context = make_ssl_context(Settings.from_values({"model": "m", **files}))
-    assert context is not None
-    assert context.verify_mode is ssl.CERT_REQUIRED
+async def never(*_: object) -> ModelSource:
+    await asyncio.sleep(3600)
+    return SOURCE
 
 
-def test_process_metrics_are_in_the_registry() -> None:
-    text = generate_latest(process_registry()).decode()
-    assert "process_resident_memory_bytes" in text
-    assert "python_info" in text
+def test_the_port_answers_before_the_model_is_found_and_sigterm_ends_that_too(
+    run: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(startup, "find_model", never)
+    seen: list[int] = []
+    process = FakeProcess(FakeProcess.listen, run.url)  # type: ignore[attr-defined]
+
+    def look() -> None:
+        process.until("/status", "Resolving")
+        seen.extend(process.status(path) for path in ("/health/live", "/health/startup", "/metrics", "/v1/models"))
+        terminate()
+
+    thread = beside(look)
+    assert run(FakeProcess.listen).code == 0
+    thread.join()
+    assert seen == [200, 503, 200, 503]
+
+
+def test_a_start_that_takes_longer_than_its_budget_ends_with_where_it_was(run: Callable[..., Ended]) -> None:
+    ended = run(FakeProcess.listen, startup_timeout=1)
+    assert ended.code == 1
+    assert ended.cause is not None
+    assert ended.cause["cause"] == "StartupDeadlineExceeded"
+    assert "Loading" in ended.cause["message"]
+    assert ended.process.calls == ["kill"]
+
+
+def test_a_server_that_is_ready_in_time_goes_on_after_its_budget(run: Callable[..., Ended]) -> None:
+    def script(process: FakeProcess) -> None:
+        process.ready()
+        time.sleep(1.2)
+        assert process.status("/health/ready") == 200
+        terminate()
+        process.listen()
+
+    assert run(script, startup_timeout=1).code == 0
+
+
+def test_what_this_build_cannot_do_is_refused_before_anything_listens(run: Callable[..., Ended]) -> None:
+    ended = run(FakeProcess.listen, tensor_parallel_size=2)
+    assert ended.code == 1
+    assert ended.cause is not None
+    assert ended.cause["cause"] == "ParallelismUnsupported"
+    assert ended.process.settings_json == ""
+
+
+def test_what_nobody_foresaw_is_a_cause_too(run: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> ModelSource:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(startup, "find_model", broken)
+    ended = run(FakeProcess.listen)
+    assert ended.cause is not None
+    assert (ended.code, ended.cause["cause"]) == (1, "DiskFull")
+
+
+def test_a_key_file_that_changes_is_read_again(
+    run: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_files, "POLL_SECONDS", 0.05)
+    keys = tmp_path / "keys"
+    keys.write_text("old\n")
+    seen = []
+
+    def script(process: FakeProcess) -> None:
+        process.ready()
+        seen.append(process.status("/v1/models", "new"))
+        keys.write_text("new\n")
+        while process.status("/v1/models", "new") != 200:
+            time.sleep(0.01)
+        seen.append(process.status("/v1/models", "old"))
+        terminate()
+        process.listen()
+
+    assert run(script, api_key_file=keys).code == 0
+    assert seen == [401, 401]
 
 
 def test_the_http_process_imports_no_torch() -> None:

@@ -1,5 +1,6 @@
 """Log lines, the termination log, and a child that does not outlive its parent."""
 
+import errno
 import json
 import logging
 import os
@@ -12,8 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from octavo_runtime.errors import StartCause
-from octavo_runtime.process_state import configure_logging, write_termination_log
+from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.process_state import (
+    cause_of,
+    configure_logging,
+    count_oom_kills,
+    write_termination_log,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +110,38 @@ def test_a_child_dies_with_its_parent_however_that_ends() -> None:
     if not died:
         os.kill(child, signal.SIGKILL)
     assert died
+
+
+def test_a_sentence_longer_than_kubernetes_keeps_is_cut(tmp_path: Path) -> None:
+    write_termination_log(tmp_path / "log", StartCause.INTERNAL, "é" * 10_000)
+    content = (tmp_path / "log").read_bytes()
+    assert len(content) <= 4096
+    assert json.loads(content)["cause"] == "Internal"
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (StartError(StartCause.MODEL_CORRUPT, "cut."), StartCause.MODEL_CORRUPT),
+        (MemoryError(), StartCause.OUT_OF_MEMORY),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
+            StartCause.OUT_OF_MEMORY,
+        ),
+        (OSError(errno.ENOSPC, "No space left on device", "/cache/x"), StartCause.DISK_FULL),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), StartCause.DISK_FULL),
+        (OSError(errno.EIO, "Input/output error"), StartCause.INTERNAL),
+        (RuntimeError("odd"), StartCause.INTERNAL),
+    ],
+)
+def test_every_failure_has_a_cause_and_a_sentence(error: Exception, cause: StartCause) -> None:
+    found, message = cause_of(error, "The engine")
+    assert found is cause
+    assert message.endswith(".")
+
+
+def test_kills_for_want_of_memory_are_counted_where_the_kernel_tells(tmp_path: Path) -> None:
+    events = tmp_path / "memory.events"
+    assert count_oom_kills(events) == 0
+    events.write_text("low 0\nhigh 0\nmax 12\noom 2\noom_kill 3\noom_group_kill 0\n")
+    assert count_oom_kills(events) == 3

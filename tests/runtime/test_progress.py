@@ -1,9 +1,13 @@
 """Bars show on a terminal only, and count."""
 
+import asyncio
+
 import pytest
 
+from octavo_runtime import progress
 from octavo_runtime.engine.messages import LoadProgress
 from octavo_runtime.progress import generation_progress, load_progress
+from octavo_runtime.start_state import Phase, StartState
 
 
 def test_nothing_is_written_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
@@ -26,3 +30,17 @@ def test_bar_on_a_terminal_counts(capfd: pytest.CaptureFixture[str], monkeypatch
         assert on_step is not None
         on_step(2, 10)
     assert "2/2" in capfd.readouterr().err
+
+
+async def test_a_download_is_followed_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_FOLLOW_SECONDS", 0.01)
+    state, shown = StartState("m"), []
+    task = asyncio.create_task(progress.follow_download(state, shown.append))
+    await asyncio.sleep(0.03)
+    assert shown == []
+    state.enter(Phase.DOWNLOADING)
+    state.done_bytes, state.total_bytes = 1, 4
+    while not shown:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    task.cancel()
+    assert shown[0] == LoadProgress(phase="download", done_bytes=1, total_bytes=4)

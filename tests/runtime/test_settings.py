@@ -7,10 +7,12 @@ import pytest
 
 from octavo_runtime.engine.config import PreemptionMode, SchedulingPolicy
 from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.fetch.manifest import FileChoice
 from octavo_runtime.hub import ModelKind, ModelSource
-from octavo_runtime.settings import Settings, engine_environment, load_settings
+from octavo_runtime.settings import Settings, engine_environment, load_settings, misspelt_variables
 
 SOURCE = ModelSource("m", Path("/models/m.gguf"), ModelKind.GGUF, {}, {})
+QUANTIZATIONS = "--quantization must be 'auto', 'none', 'awq', 'gptq', 'squeezellm' or 'fp8', got 'int3'."
 
 
 @pytest.fixture(autouse=True)
@@ -48,10 +50,9 @@ def test_variables_that_kubernetes_makes_for_a_service_are_ignored(monkeypatch: 
 
 
 @pytest.mark.parametrize("name", ["OCTAVO_API_KEY", "VLLM_API_KEY"])
-def test_keys_come_from_the_environment_and_a_file(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_come_from_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "one,two")
-    (tmp_path / "keys").write_text("three\n\n four five \n")
-    assert settings(api_key_file=tmp_path / "keys").api_keys() == ("one,two", "three", "four five")
+    assert settings().server.api_key == ("one,two",)
 
 
 @pytest.mark.parametrize("name", ["OCTAVO_API_KEY", "VLLM_API_KEY"])
@@ -72,13 +73,6 @@ def test_keys_are_neither_shown_nor_sent_to_the_engine() -> None:
     made = settings(api_key=["secret"])
     assert "secret" not in repr(made)
     assert "secret" not in made.to_json()
-
-
-def test_key_file_that_is_empty_or_missing_refuses_to_serve_openly(tmp_path: Path) -> None:
-    (tmp_path / "keys").write_text("\n")
-    for file in (tmp_path / "keys", tmp_path / "none"):
-        with pytest.raises(StartError, match="--api-key-file"):
-            settings(api_key_file=file).api_keys()
 
 
 def test_settings_survive_the_way_to_the_engine_process() -> None:
@@ -107,6 +101,7 @@ def test_engine_environment_keeps_what_the_user_set(monkeypatch: pytest.MonkeyPa
 def test_engine_environment_has_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OCTAVO_API_KEY", "secret-1")
     monkeypatch.setenv("VLLM_API_KEY", "secret-2")
+    monkeypatch.setenv("HF_TOKEN", "secret-3")
     assert not [name for name, value in engine_environment(settings()).items() if "secret" in value]
 
 
@@ -140,19 +135,19 @@ def test_the_queue_is_bounded_unless_zero_is_asked_for() -> None:
         ),
         ({"port": "abc"}, "--port must be a valid integer, got 'abc'."),
         ({"port": "70000"}, "--port must be less than or equal to 65535, got '70000'."),
-        ({"tensor_parallel_size": 2}, "--tensor-parallel-size must be 1: more devices come in a later release, got 2."),
-        (
-            {"trust_remote_code": True},
-            "--trust-remote-code is refused: no code of a checkpoint is ever run; leave it out.",
-        ),
+        ({"tensor_parallel_size": 0}, "--tensor-parallel-size must be greater than or equal to 1, got '0'."),
+        ({"data_parallel_size": 2}, "--data-parallel-size must be 1: run more replicas instead, got 2."),
+        ({"digest": "sha256:abc"}, "--digest must be sha256: and 64 hexadecimal digits in lower case."),
+        ({"quantization": "int3"}, QUANTIZATIONS),
         (
             {"kv_cache_memory_bytes": "lots"},
             "--kv-cache-memory-bytes must be a size in bytes such as 4GiB, got 'lots'.",
         ),
         ({"max_model_len": "0"}, "--max-model-len must be at least 1, or -1 or auto for what fits into memory, got 0."),
         ({"block_size": "17"}, "--block-size must be 8, 16, 32, 64 or 128, got 17."),
-        ({"device": "cuda"}, "--device must be 'auto' or 'cpu', got 'cuda'."),
-        ({"kv_cache_dtype": "fp8"}, "--kv-cache-dtype must be 'auto', got 'fp8'."),
+        ({"device": "tpu"}, "--device must be 'auto', 'cuda' or 'cpu', got 'tpu'."),
+        ({"kv_cache_dtype": "fp4"}, "--kv-cache-dtype must be 'auto' or 'fp8', got 'fp4'."),
+        ({"startup_timeout": -1}, "--startup-timeout must be greater than or equal to 0, got '-1'."),
         ({"gpu_memory_utilization": "2"}, "--gpu-memory-utilization must be less than or equal to 1, got '2'."),
         ({"no_such": 1}, "There is no setting --no-such."),
     ],
@@ -175,3 +170,52 @@ def test_broken_file_is_one_sentence(content: str, tmp_path: Path) -> None:
     with pytest.raises(StartError) as caught:
         load_settings({"model": "m"}, tmp_path / "c.yaml")
     assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_value_says_where_it_came_from_unless_a_flag_gave_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("port: x\n")
+    with pytest.raises(StartError, match=r"--port must be a valid integer, got 'x' \(from .*c\.yaml\)\.$"):
+        load_settings({"model": "m"}, file)
+    monkeypatch.setenv("OCTAVO_PORT", "y")
+    with pytest.raises(StartError, match=r"got 'y' \(from OCTAVO_PORT\)\.$"):
+        load_settings({"model": "m"}, file)
+    with pytest.raises(StartError, match=r"got 'z'\.$"):
+        load_settings({"model": "m", "port": "z"}, file)
+    monkeypatch.setenv("VLLM_API_KEY", "")
+    monkeypatch.delenv("OCTAVO_PORT")
+    with pytest.raises(StartError, match="VLLM_API_KEY"):
+        load_settings({"model": "m"})
+
+
+def test_a_variable_that_is_nearly_a_setting_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OCTAVO_SERVICE_HOST", "OCTAVO_PORT_8000_TCP_ADDR", "OCTAVO_MAX_MODEL_LEN", "OCTAVO_CONFIG"):
+        monkeypatch.setenv(name, "1")
+    assert misspelt_variables() == []
+    monkeypatch.setenv("OCTAVO_MAX_MODEL_LENGTH", "1")
+    assert misspelt_variables() == ["OCTAVO_MAX_MODEL_LENGTH is not a setting; did you mean OCTAVO_MAX_MODEL_LEN?"]
+
+
+def test_what_is_fetched_is_told_as_chosen() -> None:
+    digest = "sha256:" + "a" * 64
+    made = settings(revision="r", allow_files=["*.json", "a,b"], ignore_files="*.bin", digest=digest, download_dir="/d")
+    options = made.fetch_options()
+    assert (options.revision, options.digest, options.download_dir) == ("r", digest, Path("/d"))
+    assert options.choice == FileChoice(("*.json", "a,b"), ("*.bin",))
+    assert made.with_model(Path("/here")).fetch_options().digest is None
+
+
+def test_the_worker_is_not_told_to_do_what_this_build_cannot() -> None:
+    with pytest.raises(StartError) as caught:
+        settings(pipeline_parallel_size=2).worker_settings(SOURCE)
+    assert caught.value.cause is StartCause.PARALLELISM_UNSUPPORTED
+
+
+def test_a_user_without_a_home_keeps_tokenizers_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(_: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    assert settings().log.tokenizer_cache.is_absolute()

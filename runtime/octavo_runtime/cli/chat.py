@@ -36,6 +36,8 @@ def run(arguments: Arguments) -> int:
     answer = _from_server(parsed) if parsed.url else _from_engine(arguments)
     with suppress(ImportError):
         import readline  # noqa: F401 - gives input() its line editing
+    if sys.stdin.isatty():
+        sys.stderr.write("Ask away. Ctrl-C stops an answer, /new starts over, Ctrl-D ends.\n")
     beginning = [{"role": "system", "content": parsed.system}] if parsed.system else []
     messages = list(beginning)
     while (line := _read_line()) is not None:

@@ -6,8 +6,9 @@ Flags are made from `settings_groups.py`, so a new setting is a flag at once. Va
 import argparse
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from enum import Enum
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -18,7 +19,12 @@ from octavo_runtime.settings import Settings, load_settings
 from octavo_runtime.settings_groups import GROUPS, flag_name, group_of
 
 _BOOLEANS = {"true": True, "false": False}
-_SEVERAL = ("served_model_name", "api_key")  # take several words; other lists are written with commas or as JSON
+_SEVERAL = (
+    "served_model_name",
+    "api_key",
+    "allow_files",
+    "ignore_files",
+)  # take several words; other lists are written with commas or as JSON
 _SHORT = {"tensor_parallel_size": "-tp", "pipeline_parallel_size": "-pp", "data_parallel_size": "-dp"}
 
 
@@ -31,13 +37,19 @@ class Parser(argparse.ArgumentParser):
 
 def add_settings(parser: argparse.ArgumentParser, groups: Iterable[str] = tuple(GROUPS)) -> None:
     """Flags of these groups, the model as the first positional argument, and --config."""
-    parser.add_argument("model_positional", nargs="?", metavar="MODEL", help=_help("model"))
-    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings; flags go before it")
+    _add_model(parser)
     for name in groups:
         group = GROUPS[name]
         section = parser.add_argument_group(group.title)
         for field, info in group.model_fields.items():
             _add(section, field, info)
+
+
+def add_fields(parser: argparse.ArgumentParser, fields: Iterable[str]) -> None:
+    """Flags of single settings, for a verb that wants no whole group; the model and --config as in `add_settings`."""
+    _add_model(parser)
+    for field in fields:
+        _add(parser, field, GROUPS[group_of(field)].model_fields[field])
 
 
 def settings_of(parsed: argparse.Namespace) -> Settings:
@@ -64,7 +76,12 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> tuple[ar
     return parsed, warnings
 
 
-def _add(section: argparse._ArgumentGroup, field: str, info: FieldInfo) -> None:
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model_positional", nargs="?", metavar="MODEL", help=_help("model"))
+    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings; flags go before it")
+
+
+def _add(section: argparse._ActionsContainer, field: str, info: FieldInfo) -> None:
     options: dict[str, Any] = {"dest": field, "default": argparse.SUPPRESS, "help": _help(field)}
     flags = [flag_name(field), *([_SHORT[field]] if field in _SHORT else [])]
     if info.annotation is bool:
@@ -72,9 +89,9 @@ def _add(section: argparse._ArgumentGroup, field: str, info: FieldInfo) -> None:
         options["help"] = argparse.SUPPRESS
         section.add_argument(_negated(flags[0]), action="store_false", **options)
     elif field in _SEVERAL:
-        section.add_argument(*flags, nargs="+", action="extend", metavar=_metavar(field), **options)
+        section.add_argument(*flags, nargs="+", action="extend", metavar=_metavar(field, info), **options)
     else:
-        section.add_argument(*flags, metavar=_metavar(field), **options)
+        section.add_argument(*flags, metavar=_metavar(field, info), **options)
 
 
 def _help(field: str) -> str:
@@ -92,7 +109,13 @@ def _help(field: str) -> str:
     return f"{info.description} (default: {shown})".replace("%", "%%")
 
 
-def _metavar(field: str) -> str:
+def _metavar(field: str, info: FieldInfo) -> str:
+    """The choices where there are few, else what kind of thing it is."""
+    kind = info.annotation
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "|".join(choice.value for choice in kind)
     return field.rpartition("_")[2].upper()
 
 

@@ -6,13 +6,15 @@ Exit status: 0 done, 1 the model or the server could not start or go on, 2 the a
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
-from octavo_runtime.cli import bench, chat, generate, plan, serve
+from octavo_runtime.cli import bench, chat, download, generate, plan, serve
 from octavo_runtime.cli.flags import Parser, parse
 from octavo_runtime.cli.verb import Arguments
 from octavo_runtime.engine.sampling_params import SamplingParamsError
 from octavo_runtime.errors import OctavoError, StartCause, StartError
+from octavo_runtime.process_state import installed_version, write_termination_log
+from octavo_runtime.settings_groups import LogSettings
 
 _EPILOG = "Every setting is also an environment variable (OCTAVO_MAX_MODEL_LEN) and a key of the --config file."
 USAGE_STATUS, FAILURE_STATUS, INTERRUPTED_STATUS = 2, 1, 130
@@ -25,10 +27,12 @@ class Verb:
     help: str
     add_arguments: Callable[[Parser], None]
     run: Callable[[Arguments], int]
+    leaves_cause: bool = False  # runs in pods: why it did not start is left in the termination log
 
 
 VERBS = {
-    "serve": Verb("serve a model over OpenAI's HTTP API", serve.add_arguments, serve.run),
+    "serve": Verb("serve a model over OpenAI's HTTP API", serve.add_arguments, serve.run, leaves_cause=True),
+    "download": Verb("fetch a model into a folder", download.add_arguments, download.run, leaves_cause=True),
     "generate": Verb("complete one prompt, or standard input", generate.add_arguments, generate.run),
     "chat": Verb("talk to a model in the terminal", chat.add_arguments, chat.run),
     "bench": Verb("measure throughput and latency", bench.add_arguments, bench.run),
@@ -47,13 +51,15 @@ def run(arguments: Sequence[str]) -> int:
     verb = VERBS.get(arguments[0])
     if verb is None:
         return _fail(f"There is no verb {arguments[0]!r}; use one of {', '.join(VERBS)}.", USAGE_STATUS)
-    description = verb.help.capitalize() + "."
+    description = f"{verb.help[0].upper()}{verb.help[1:]}."
     parser = Parser(prog=f"octavo {arguments[0]}", description=description, epilog=_EPILOG, allow_abbrev=False)
     parser.usage = f"octavo {arguments[0]} MODEL [flags]"
     verb.add_arguments(parser)
     try:
         return verb.run(Arguments(*parse(parser, arguments[1:])))
     except StartError as error:
+        if verb.leaves_cause:
+            write_termination_log(termination_log_of(arguments), error.cause, str(error))
         wrong = error.cause is StartCause.INVALID_SETTINGS
         return _fail(str(error), USAGE_STATUS if wrong else FAILURE_STATUS)
     except SamplingParamsError as error:
@@ -68,12 +74,14 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED_STATUS
 
 
-def installed_version() -> str:
-    """The distribution's version; `unknown` when it runs from a source tree that is not installed."""
-    try:
-        return version("octavo")
-    except PackageNotFoundError:
-        return "unknown"
+def termination_log_of(arguments: Sequence[str]) -> Path:
+    """Where the cause of a failure goes, also when the other arguments could not be read."""
+    for place, argument in enumerate(arguments):
+        flag, equals, value = argument.partition("=")
+        if flag.replace("_", "-") == "--termination-log":
+            rest = arguments[place + 1 :]
+            return Path(value if equals else rest[0] if rest else "")
+    return LogSettings().termination_log
 
 
 def _overview() -> str:
@@ -81,7 +89,8 @@ def _overview() -> str:
     lines += [f"  {name:<10}{verb.help}" for name, verb in VERBS.items()]
     lines += [
         "",
-        "MODEL is a Hugging Face id, a folder, a .gguf file, or `embedded`. octavo VERB --help lists the flags.",
+        "MODEL is a Hugging Face id, a folder, a .gguf file, an https URL of one, or `embedded`.",
+        "octavo VERB --help lists the flags.",
     ]
     return "\n".join(lines) + "\n"
 

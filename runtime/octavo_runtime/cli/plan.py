@@ -5,6 +5,7 @@ The figures and refusals are those of `octavo serve`: the same arithmetic (`work
 
 import sys
 
+from octavo_runtime.byte_size import size
 from octavo_runtime.cli.flags import Parser, add_settings, settings_of
 from octavo_runtime.cli.verb import Arguments
 from octavo_runtime.errors import StartCause, StartError
@@ -17,6 +18,7 @@ from octavo_runtime.worker.config import WorkerSettings
 from octavo_runtime.worker.memory import available_memory
 
 _GROUPS = ("model", "device", "cache", "scheduler", "log")
+_REFUSAL = "fits"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -28,17 +30,18 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    """Print the plan; the exit status, 0 even when the model does not fit: that is an answer too."""
+    """Print the plan; the exit status: 1 when the model does not fit."""
     settings = settings_of(arguments.parsed)
     arguments.begin_logging(settings, quiet=True)
-    source = resolve_model(settings.model.model, settings.model.revision, settings.model.download_dir)
+    source = resolve_model(settings.model.model, settings.fetch_options())
     from octavo_runtime.model.config_reader import read_model_config  # brings numpy, which no other verb needs here
 
     config = read_model_config(source.path)
     memory = _memory(arguments.parsed.memory)
-    for name, value in _rows(config, settings.worker_settings(source), memory):
+    rows = _rows(config, settings.worker_settings(source), memory)
+    for name, value in rows:
         sys.stdout.write(f"{name:<28}{value}\n")
-    return 0
+    return 1 if _REFUSAL in dict(rows) else 0
 
 
 def _rows(config: ModelConfig, settings: WorkerSettings, memory: int) -> list[tuple[str, str]]:
@@ -64,7 +67,7 @@ def _what_fits(config: ModelConfig, settings: WorkerSettings, plan: MemoryPlan, 
     try:
         cache = size_cache(settings, config, plan, memory)
     except StartError as error:
-        return [("fits", f"no: {error}")]
+        return [(_REFUSAL, f"no: {error}")]
     at_once = cache.num_blocks // plan.blocks_for(cache.max_model_len)
     return [
         ("cache", f"{size(cache.num_blocks * plan.block_bytes)}, {cache.num_blocks:,} blocks"),
@@ -80,13 +83,3 @@ def _memory(written: str | None) -> int:
         return int(byte_size(written))
     except ValueError as error:
         raise StartError(StartCause.INVALID_SETTINGS, f"--memory {error}.") from error
-
-
-def size(number: int) -> str:
-    """Bytes for people: 270.0 MiB."""
-    amount = float(number)
-    for unit in ("B", "KiB", "MiB"):
-        if amount < 1024:
-            return f"{amount:,.0f} {unit}" if unit == "B" else f"{amount:,.1f} {unit}"
-        amount /= 1024
-    return f"{amount:,.2f} GiB"

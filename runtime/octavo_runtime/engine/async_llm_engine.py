@@ -55,7 +55,7 @@ class EventStream:
 
 
 class AsyncLLMEngine(asyncio.Protocol):
-    """One engine process seen from the event loop. Make it with `connect`."""
+    """One engine process seen from the event loop; nothing runs until `attach`."""
 
     def __init__(self, heartbeat: Heartbeat) -> None:
         self.heartbeat = heartbeat
@@ -72,16 +72,25 @@ class AsyncLLMEngine(asyncio.Protocol):
 
     @classmethod
     async def connect(cls, sock: socket.socket, heartbeat: Heartbeat) -> "AsyncLLMEngine":
-        """Take over the parent's end of the channel."""
-        loop = asyncio.get_running_loop()
-        sock.setblocking(False)
-        _, engine = await loop.create_unix_connection(lambda: cls(heartbeat), sock=sock)
+        """Make one and attach it."""
+        engine = cls(heartbeat)
+        await engine.attach(sock)
         return engine
+
+    async def attach(self, sock: socket.socket) -> None:
+        """Take over the parent's end of the channel to a process that has started."""
+        sock.setblocking(False)
+        await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=sock)
 
     @property
     def num_requests(self) -> int:
         """Requests that have not had their terminal event."""
         return len(self._streams)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether the engine ought to be computing: a stopped one cannot say so itself."""
+        return bool(self._streams) or self.heartbeat.has_work
 
     def heartbeat_age(self) -> float:
         """Seconds since the engine last showed life; 0 before its first beat."""

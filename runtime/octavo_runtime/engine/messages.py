@@ -148,6 +148,10 @@ class EngineReady(Struct, frozen=True, tag=True):
     weight_bytes: int
     cache_bytes: int
     timings: dict[str, float]
+    activation_bytes: int = 0  # the most that a step takes besides
+    tokens_per_second: float | None = None  # decode of a full batch, as measured at start
+    device: str = "cpu"
+    architecture: str = ""
 
 
 class EngineFailed(Struct, frozen=True, tag=True):

@@ -73,9 +73,24 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     truncate_prompt_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        for field, ok, requirement in self._requirements():
+        try:
+            requirements = self._requirements()
+        except TypeError as error:
+            raise self._wrong_type() from error
+        for field, ok, requirement in requirements:
             if not ok:
                 raise SamplingParamsError(field, f"{field} must {requirement}, got {str(getattr(self, field))[:100]}.")
+
+    def _wrong_type(self) -> SamplingParamsError:
+        """Names the first field whose value is not of its type."""
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
+            try:
+                msgspec.convert(value, field.type)
+            except msgspec.ValidationError as error:
+                reason = str(error).replace("`", "").lower()
+                return SamplingParamsError(field.name, f"{field.name} is of the wrong type: {reason}.")
+        return SamplingParamsError("", "A field is of the wrong type.")
 
     def _requirements(self) -> list[tuple[str, bool, str]]:
         """(field, whether it holds, what the field must do)."""

@@ -93,9 +93,7 @@ def parse_config(fields: Mapping[str, Any], origin: str) -> ModelConfig:
     """`fields` as in config.json; `origin` names the file in errors."""
     architecture = _architecture(fields, origin)
     if fields.get("quantization_config") is not None:
-        raise unsupported(
-            origin, "its weights are quantized in a format that is not supported yet; use the bf16 model or a GGUF file"
-        )
+        raise StartError(StartCause.QUANTIZATION_UNSUPPORTED, _quantized(fields["quantization_config"], origin))
     if fields.get("hidden_act", "silu") not in ("silu", "swish"):
         raise unsupported(origin, f"its activation is {fields['hidden_act']!r}, only silu is known")
     read = _Reader(fields, origin)
@@ -158,6 +156,12 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise corrupt(self.origin, f"{name} must be a positive integer, got {value!r}")
         return value
+
+
+def _quantized(quantization: Any, origin: str) -> str:
+    method = quantization.get("quant_method") if isinstance(quantization, Mapping) else None
+    named = f"as {method}" if isinstance(method, str) else "in an unknown format"
+    return f"{origin}: its weights are quantized {named}, which this build does not run; use the bf16 model or a GGUF file."
 
 
 def _architecture(fields: Mapping[str, Any], origin: str) -> Architecture:

@@ -58,7 +58,7 @@ class SafetensorsSource:
             raise _corrupt(path, str(error)) from error
         if not tensor.is_floating_point():
             raise StartError(
-                StartCause.MODEL_UNSUPPORTED,
+                StartCause.QUANTIZATION_UNSUPPORTED,
                 f"{path}: tensor {name} holds {tensor.dtype}; quantized safetensors are not supported yet, "
                 "use the bf16 model.",
             )

@@ -1,6 +1,7 @@
 """`make_app`: the route table and the order of the middlewares; `make_runner`: how aiohttp serves it.
 
-Given the engine, the text layer and the configuration; knows no settings, no sockets, no signals (main.py).
+Given the engine and the configuration, and later the text layer (`Service.load`); knows no settings, no sockets, no
+signals (main.py).
 """
 
 import time
@@ -9,36 +10,45 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from octavo_runtime.metrics import ServerMetrics
-from octavo_runtime.server import chat, completions, health, middleware, model_list, prefix_cache, tokens
+from octavo_runtime.server import admin, chat, completions, health, middleware, model_list, prefix_cache, status, tokens
 from octavo_runtime.server.admission import Admission
 from octavo_runtime.server.config import ServerConfig
+from octavo_runtime.server.connections import Connections
 from octavo_runtime.server.drain import Drain
-from octavo_runtime.server.interfaces import Engine, TextLayer
-from octavo_runtime.server.prompts import PromptEncoder
+from octavo_runtime.server.interfaces import Engine
+from octavo_runtime.server.keys import Keys
 from octavo_runtime.server.service import SERVICE, Service
+from octavo_runtime.start_state import StartState
 
 _FLUSH_SECONDS = 2.0  # after the drain: for handlers that still write to a slow client
-DRAIN = web.AppKey("drain", Drain)
 
 
 def make_app(
-    engine: Engine, text: TextLayer, config: ServerConfig, metrics: ServerMetrics, registry: CollectorRegistry
+    engine: Engine,
+    config: ServerConfig,
+    metrics: ServerMetrics,
+    registry: CollectorRegistry,
+    keys: Keys,
+    start: StartState,
 ) -> web.Application:
-    """The application. `app[DRAIN]` ends it in order; `metrics` must be told of the engine's steps by the caller."""
-    admission = Admission(engine, config, metrics)
+    """The application; `app[SERVICE]` is how its maker goes on: `load` brings the model, `drain` ends it in order.
+
+    `metrics` must be told of the engine's steps by the caller.
+    """
+    admission, connections = Admission(engine, config, metrics), Connections()
     service = Service(
         engine=engine,
-        text=text,
         config=config,
         metrics=metrics,
         admission=admission,
-        encoder=PromptEncoder(text),
-        drain=Drain(engine, admission),
+        connections=connections,
+        drain=Drain(engine, admission, connections),
+        keys=keys,
+        start=start,
         started=int(time.time()),
     )
     app = web.Application(middlewares=middleware.middlewares(service), client_max_size=config.max_body_bytes)
     app[SERVICE] = service
-    app[DRAIN] = service.drain
     app[health.REGISTRY] = registry
     app.on_response_prepare.append(middleware.response_headers)
     app.on_cleanup.append(_close)
@@ -57,6 +67,10 @@ def _routes(prefix: str) -> list[web.RouteDef]:
         web.post(f"{prefix}/tokenize", tokens.tokenize),
         web.post(f"{prefix}/detokenize", tokens.detokenize),
         web.post(f"{prefix}/reset_prefix_cache", prefix_cache.reset_prefix_cache),
+        web.get(f"{prefix}/status", status.status),
+        web.post(f"{prefix}/drain", admin.admin_call(admin.ask_drain)),
+        web.get(f"{prefix}/drain", admin.admin_call(admin.show_drain)),
+        web.delete(f"{prefix}/drain", admin.admin_call(admin.cancel_drain)),
         web.get(f"{prefix}/version", health.version),
         web.get(f"{prefix}/load", health.load),
         web.get(f"{prefix}/health", health.health),
@@ -82,4 +96,4 @@ def make_runner(app: web.Application, config: ServerConfig) -> web.AppRunner:
 
 
 async def _close(app: web.Application) -> None:
-    app[SERVICE].encoder.close()
+    app[SERVICE].close()

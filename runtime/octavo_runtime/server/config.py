@@ -11,9 +11,7 @@ class ServerConfig:
     """Names, limits and switches of the server. Sizes in bytes or tokens, times in seconds."""
 
     served_model_names: tuple[str, ...]  # the first one is reported; all are accepted
-    model_root: str | None = None  # where the weights came from, shown by /v1/models
     version: str = "0.1.0"
-    api_keys: tuple[str, ...] = ()  # empty: no key is asked for
     allowed_origins: tuple[str, ...] = ("*",)
     allowed_methods: tuple[str, ...] = ("*",)
     allowed_headers: tuple[str, ...] = ("*",)
@@ -29,7 +27,8 @@ class ServerConfig:
     enable_request_id_headers: bool = False
     enable_prompt_tokens_details: bool = False
     access_log: bool = True
-    liveness_timeout: float = 60.0  # a heartbeat older than this means that the engine hangs
+    log_prompts: bool = False
+    liveness_timeout: float = 60.0  # with work, a heartbeat older than this means that the engine hangs; 0: never
     keep_alive: float = 75.0  # idle connections; longer than what proxies keep theirs
 
     @property

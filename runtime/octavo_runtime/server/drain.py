@@ -1,12 +1,14 @@
-"""`Drain`: an orderly end. Nothing new comes in, what runs may finish until a deadline, the rest is aborted.
+"""`Drain`: taking a server out of service. Asked for, it only looks unready; ended, it lets nothing new in.
 
-`main.py` calls it on SIGTERM and then closes the server.
+`admin.py` asks (POST /drain: whoever routes requests shall stop, those that still come are served); `main.py` ends it on
+SIGTERM, and then closes the server.
 """
 
 import asyncio
 import time
 
 from octavo_runtime.server.admission import Admission
+from octavo_runtime.server.connections import Connections
 from octavo_runtime.server.interfaces import Engine
 
 _POLL = 0.02  # seconds
@@ -16,17 +18,30 @@ _ABORT_GRACE = 2.0  # seconds for aborted requests to send their last event
 class Drain:
     """One per server."""
 
-    def __init__(self, engine: Engine, admission: Admission) -> None:
+    def __init__(self, engine: Engine, admission: Admission, connections: Connections) -> None:
         self._engine = engine
         self._admission = admission
+        self._connections = connections
+        self._asked = False
 
     @property
     def draining(self) -> bool:
-        return self._admission.closed
+        """Readiness is 503 and every response closes its connection."""
+        return self._asked or self._admission.closed
+
+    def ask(self) -> None:
+        """Stay away, please: nothing is refused, idle connections are closed."""
+        self._asked = True
+        self._connections.close_idle()
+
+    def cancel(self) -> None:
+        """Takes `ask` back; what has begun stays begun."""
+        self._asked = False
 
     def begin(self) -> None:
         """From now on readiness is 503 and new work is refused with 503."""
         self._admission.closed = True
+        self._connections.close_idle()
 
     async def run(self, seconds: float) -> bool:
         """Begin, wait up to `seconds` for the calls in flight, abort the others. True: none was left."""

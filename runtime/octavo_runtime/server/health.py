@@ -1,6 +1,7 @@
 """GET /health and its three probes, /ping, /load, /version, /metrics. None of them asks the engine anything.
 
-live: the engine shows life, or still loads. startup: the model has been ready once. ready: it may be sent requests.
+live: the engine shows life, has nothing to do, or still loads. startup: the model has been ready once.
+ready: it may be sent requests.
 """
 
 from typing import Any
@@ -18,7 +19,7 @@ REGISTRY = web.AppKey("registry", CollectorRegistry)
 async def health(request: web.Request) -> web.Response:
     """vLLM's form: an empty 200, or 503 when the engine is dead, hangs or is not ready."""
     service = request.app[SERVICE]
-    serves = service.engine.ready is not None and _problem(service) is None
+    serves = service.ready is not None and _problem(service) is None
     return web.Response(status=200 if serves else 503)
 
 
@@ -59,23 +60,21 @@ def _problem(service: Service) -> dict[str, Any] | None:
     dead = service.engine.dead
     if dead is not None:
         return {"status": "dead", "cause": str(dead.cause)}  # dead.message is for the log: it may name files
-    age = service.engine.heartbeat_age()
-    if service.engine.ready is not None and age > service.config.liveness_timeout:
+    limit, age = service.config.liveness_timeout, service.engine.heartbeat_age()
+    if limit > 0 and service.ready is not None and service.engine.has_work and age > limit:
         return {"status": "hung", "message": f"The engine has not shown life for {age:.0f} seconds."}
     return None
 
 
 def _loading(service: Service) -> dict[str, Any] | None:
-    if service.engine.ready is not None:
+    if service.ready is not None:
         return None
-    progress = service.engine.progress
-    if progress is None:
-        return {"status": "loading"}
+    start = service.start
     return {
         "status": "loading",
-        "phase": progress.phase,
-        "done_bytes": progress.done_bytes,
-        "total_bytes": progress.total_bytes,
+        "phase": start.phase,
+        "done_bytes": start.done_bytes,
+        "total_bytes": start.total_bytes,
     }
 
 

@@ -1,25 +1,26 @@
-"""What every call passes: request id, access log, errors as JSON, CORS, API keys, counting of calls in flight.
+"""What every call passes: request id, access log, errors as JSON, CORS, API keys, the wait for the model, counting.
 
 `middlewares` gives them in order, outermost first. Prompts and keys never reach the log.
 """
 
-import hmac
 import logging
 import time
-from hashlib import sha256
 from urllib.parse import quote
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
-from octavo_runtime.errors import UnauthorizedError
+from octavo_runtime.errors import EngineDeadError, ServiceUnavailableError, UnauthorizedError
 from octavo_runtime.server.config import ServerConfig
 from octavo_runtime.server.error_reply import error_response
 from octavo_runtime.server.service import ARRIVAL, REQUEST_ID, SERVICE, Service, clean_id, new_id
 
 _access = logging.getLogger("octavo.access")
 _PROTECTED = ("/v1/", "/tokenize", "/detokenize", "/reset_prefix_cache")
-_QUIET = ("/health", "/health/live", "/health/ready", "/health/startup", "/ping", "/metrics")  # asked every few seconds
+_QUIET = (  # asked every few seconds
+    "/health", "/health/live", "/health/ready", "/health/startup", "/ping", "/metrics", "/status",
+)  # fmt: skip
+_OPEN = (*_QUIET, "/version", "/load", "/drain")  # answered before there is a model
 _CLIENT_GONE = 499  # nginx's code for a client that closed first
 _PREFLIGHT_SECONDS = 600
 _MAX_LOGGED_PATH = 256  # characters
@@ -31,8 +32,7 @@ def middlewares(service: Service) -> list[Middleware]:
     chain = [_observe(service), _errors]
     if config.allowed_origins:
         chain.append(_preflight(config))
-    if config.api_keys:
-        chain.append(_api_keys(config))
+    chain += [_api_keys(service), _wait_for_model(service)]
     return [web.middleware(middleware) for middleware in chain]
 
 
@@ -61,6 +61,7 @@ def _observe(service: Service) -> Middleware:
     async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         started = time.perf_counter()
         request[ARRIVAL] = started
+        service.connections.begin(request.transport)
         request[REQUEST_ID] = clean_id(request.headers.get("X-Request-Id")) or new_id()
         status = _CLIENT_GONE
         try:
@@ -69,6 +70,7 @@ def _observe(service: Service) -> Middleware:
             return response
         finally:
             seconds = time.perf_counter() - started
+            service.connections.end(request.transport)
             resource = request.match_info.route.resource
             route = resource.canonical if resource is not None else "none"
             service.metrics.http_request(route, request.method, status, seconds)
@@ -146,23 +148,40 @@ async def response_headers(request: web.Request, response: web.StreamResponse) -
         response.headers["X-Request-Id"] = request[REQUEST_ID]
     if request.app[SERVICE].drain.draining:
         response.headers[hdrs.CONNECTION] = "close"
+        response.force_close()
 
 
-def _api_keys(config: ServerConfig) -> Middleware:
-    """`Authorization: Bearer KEY` under the API's paths. Every key is compared, in a time that tells nothing."""
-    digests = [sha256(key.encode()).digest() for key in config.api_keys]
-    root = config.root_path.rstrip("/")
+def _api_keys(service: Service) -> Middleware:
+    """`Authorization: Bearer KEY` under the API's paths, as long as there are keys."""
+    root = service.config.root_path.rstrip("/")
     protected = _PROTECTED + tuple(root + prefix for prefix in _PROTECTED)
 
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource  # what will answer, however the path was written
         path = request.path if resource is None else resource.canonical
-        if request.method != hdrs.METH_OPTIONS and path.startswith(protected):
-            scheme, _, key = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-            given = sha256(key.strip().encode("utf-8", "surrogateescape")).digest()
-            matches = sum([hmac.compare_digest(given, digest) for digest in digests])
-            if scheme.lower() != "bearer" or not matches:
-                raise UnauthorizedError("A valid API key is needed; send the header Authorization: Bearer KEY.")
+        if (
+            request.method != hdrs.METH_OPTIONS
+            and path.startswith(protected)
+            and service.keys.refuse(request.headers.get(hdrs.AUTHORIZATION, ""))
+        ):
+            raise UnauthorizedError("A valid API key is needed; send the header Authorization: Bearer KEY.")
+        return await handler(request)
+
+    return check
+
+
+def _wait_for_model(service: Service) -> Middleware:
+    """503 before the model is ready, for everything but probes and the like."""
+    root = service.config.root_path.rstrip("/")
+    open_paths = {*_OPEN, *(root + path for path in _OPEN)}
+
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if service.ready is None:
+            resource = request.match_info.route.resource
+            if resource is None or resource.canonical not in open_paths:
+                if service.engine.dead is not None:
+                    raise EngineDeadError(service.engine.dead.message)
+                raise ServiceUnavailableError("The model is still loading; GET /status tells how far it is.")
         return await handler(request)
 
     return check

@@ -29,7 +29,7 @@ def _card(service: Service, name: str) -> dict[str, Any]:
         "object": "model",
         "created": service.started,
         "owned_by": "octavo",
-        "root": service.config.model_root or service.config.model_name,
+        "root": service.root,
         "parent": None,
         "max_model_len": service.admission.limits().max_model_len,
         "permission": [_PERMISSION | {"id": f"modelperm-{name}", "created": service.started}],

@@ -11,34 +11,84 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from octavo_runtime.engine.cache_demand import longest_output
+from octavo_runtime.engine.messages import EngineReady
 from octavo_runtime.engine.sampling_params import SamplingParams
-from octavo_runtime.errors import InvalidRequestError, NotFoundError
+from octavo_runtime.errors import InvalidRequestError, NotFoundError, ServiceUnavailableError
 from octavo_runtime.metrics import ServerMetrics
 from octavo_runtime.server.admission import Admission
 from octavo_runtime.server.config import ServerConfig
+from octavo_runtime.server.connections import Connections
 from octavo_runtime.server.drain import Drain
 from octavo_runtime.server.generation import Generation, Job
 from octavo_runtime.server.interfaces import Engine, TextLayer
+from octavo_runtime.server.keys import Keys
+from octavo_runtime.server.log_prompts import log_prompts
 from octavo_runtime.server.params import OutputOptions, check_cache_salt, sampling_params
 from octavo_runtime.server.prompts import Prompt, PromptEncoder, resolve_max_tokens
 from octavo_runtime.server.schema import ChatBody, GenerationBody
+from octavo_runtime.start_state import StartState
 
 MAX_ID = 128
 _PRIORITY_HEADER = "X-Vllm-Priority"
 
 
 @dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """The text side of the model, there when its files are; `root` is where they came from."""
+
+    text: TextLayer
+    encoder: PromptEncoder
+    root: str
+
+
+@dataclass(slots=True)
 class Service:
-    """The server's parts."""
+    """The server's parts. The server listens before there is a model; `load` brings it."""
 
     engine: Engine
-    text: TextLayer
     config: ServerConfig
     metrics: ServerMetrics
     admission: Admission
-    encoder: PromptEncoder
+    connections: Connections
     drain: Drain
+    keys: Keys
+    start: StartState
     started: int  # Unix time
+    model: LoadedModel | None = None
+
+    def load(self, text: TextLayer, root: str) -> None:
+        """The model's files are on disk and its tokenizer is read."""
+        self.model = LoadedModel(text, PromptEncoder(text), root)
+
+    @property
+    def ready(self) -> EngineReady | None:
+        """Set once requests can be served: the engine has run a step, and the text side is there."""
+        return None if self.model is None else self.engine.ready
+
+    @property
+    def text(self) -> TextLayer:
+        """Raises ServiceUnavailableError before there is one."""
+        return self._loaded().text
+
+    @property
+    def encoder(self) -> PromptEncoder:
+        """Raises ServiceUnavailableError before there is one."""
+        return self._loaded().encoder
+
+    @property
+    def root(self) -> str:
+        """Raises ServiceUnavailableError before it is known."""
+        return self._loaded().root
+
+    def _loaded(self) -> LoadedModel:
+        if self.model is None:
+            raise ServiceUnavailableError("The model is still loading.")
+        return self.model
+
+    def close(self) -> None:
+        """Give the threads back."""
+        if self.model is not None:
+            self.model.encoder.close()
 
     def check_model(self, name: str | None) -> None:
         """A body without a model means the one that is served."""
@@ -73,6 +123,8 @@ class Service:
             arrival=request.get(ARRIVAL, time.perf_counter()),
         )
         self.admission.check_queue(len(prompts), sum(len(prompt.token_ids) for prompt in prompts))
+        if self.config.log_prompts:
+            log_prompts(job.public_id, prompts)
         return Generation(self.engine, self.text, self.admission, self.metrics, job)
 
     def _default_tokens(self, body: GenerationBody, prompts: Sequence[Prompt], default: int | None) -> int | None:

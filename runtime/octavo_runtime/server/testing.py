@@ -106,6 +106,10 @@ class FakeEngine:
     def num_requests(self) -> int:
         return len(self.requests)
 
+    @property
+    def has_work(self) -> bool:
+        return bool(self.requests)
+
     def heartbeat_age(self) -> float:
         return self.age
 

@@ -4,8 +4,10 @@
 kept in the cache folder under the source's identity, so it happens once per model file.
 """
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -54,6 +56,9 @@ def _convert_in_child(path: Path, destination: Path) -> None:
     child = subprocess.run(command, capture_output=True, text=True, check=False)
     if child.returncode != 0:
         lines = child.stderr.strip().splitlines() or ["no reason given"]
+        if os.strerror(errno.ENOSPC) in lines[-1]:
+            message = f"The disk of {destination} is full; make the volume larger."
+            raise StartError(StartCause.DISK_FULL, message)
         message = f"{path} has no readable tokenizer ({lines[-1]}); give a folder with a tokenizer.json by --tokenizer."
         raise StartError(StartCause.MODEL_UNSUPPORTED, message)
 

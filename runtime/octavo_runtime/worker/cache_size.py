@@ -47,7 +47,7 @@ def size_cache(settings: WorkerSettings, config: ModelConfig, plan: MemoryPlan, 
     longest = plan.longest_context(num_blocks * plan.block_bytes)
     if longest < 1 or (settings.max_model_len != AUTO_MODEL_LEN and longest < wanted):
         raise StartError(
-            StartCause.OUT_OF_MEMORY,
+            StartCause.KV_CACHE_TOO_SMALL,
             f"A context of {wanted} tokens needs {_gib(plan.cache_bytes(wanted))} of cache, "
             f"but {_gib(num_blocks * plan.block_bytes)} are there for it; {_way_out(longest)}.",
         )

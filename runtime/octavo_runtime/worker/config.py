@@ -46,3 +46,6 @@ class WorkerReady:
     weight_bytes: int
     cache_bytes: int
     timings: Mapping[str, float]  # seconds per phase: open, weights, cache, warm-up
+    activation_bytes: int = 0  # the most that a step takes besides weights and cache
+    tokens_per_second: float | None = None  # decode of a full batch, as measured
+    device: str = "cpu"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
+NO_LIMIT = 1 << 60  # version 1 has no word for it, but a number near 2**63
 
 
 def available_memory(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int:
@@ -15,13 +16,17 @@ def available_memory(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int:
 
 
 def _container_memory(cgroup: Path) -> int | None:
-    """What is left below `memory.max` of a version 2 control group; None without a limit."""
-    try:
-        limit = (cgroup / "memory.max").read_text().strip()
-        used = int((cgroup / "memory.current").read_text())
-        stat = dict(line.split() for line in (cgroup / "memory.stat").read_text().splitlines())
-    except (OSError, ValueError):
-        return None
-    if limit == "max":
-        return None
-    return max(0, int(limit) - used + int(stat.get("inactive_file", 0)))
+    """What is left below the limit of the control group; None without a limit."""
+    for folder, limit, used, dropped in (
+        (cgroup, "memory.max", "memory.current", "inactive_file"),
+        (cgroup / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),  # version 1
+    ):
+        try:
+            most = int((folder / limit).read_text())  # "max" is no number
+            taken = int((folder / used).read_text())
+            stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        except (OSError, ValueError):
+            continue
+        if most < NO_LIMIT:
+            return max(0, most - taken + int(stat.get(dropped, 0)))
+    return None

@@ -12,17 +12,17 @@ import torch
 from octavo_kernels.backend import Backend, select_backend
 from octavo_kernels.ops import CacheShape
 from octavo_runtime.engine.messages import LoadProgress
-from octavo_runtime.engine.plan import Row, RowSampling, StepPlan, StepResult
-from octavo_runtime.engine.sampling_params import SamplingParams
+from octavo_runtime.engine.plan import Row, StepPlan, StepResult
 from octavo_runtime.errors import StartCause, StartError
 from octavo_runtime.model.config import ModelConfig
 from octavo_runtime.model.dtype import ModelDtype
 from octavo_runtime.model.memory_plan import plan_memory
 from octavo_runtime.model.registry import Checkpoint, Model, load_model, open_checkpoint
 from octavo_runtime.worker.cache_engine import CacheEngine
-from octavo_runtime.worker.cache_size import CacheSize, size_cache
+from octavo_runtime.worker.cache_size import CacheSize, size_cache, step_bytes
 from octavo_runtime.worker.config import WorkerReady, WorkerSettings
 from octavo_runtime.worker.cores import usable_cores
+from octavo_runtime.worker.decode_rate import GREEDY, decode_rate
 from octavo_runtime.worker.memory import available_memory
 from octavo_runtime.worker.model_runner import ModelRunner
 
@@ -69,6 +69,7 @@ class Worker:
         clock.lap("cache")
         progress(LoadProgress(phase="warm-up"))
         self._warm_up(checkpoint, size)
+        rate = decode_rate(self.execute, min(settings.max_num_seqs, size.num_blocks))
         clock.lap("warm-up")
         return WorkerReady(
             model=config,
@@ -81,6 +82,9 @@ class Worker:
             weight_bytes=plan.weight_bytes,
             cache_bytes=size.num_blocks * shape.block_bytes,
             timings=clock.laps,
+            activation_bytes=step_bytes(settings, config),
+            tokens_per_second=rate,
+            device=settings.device,
         )
 
     def execute(self, plan: StepPlan) -> StepResult:
@@ -107,9 +111,8 @@ class Worker:
 
     def _warm_up(self, checkpoint: Checkpoint, size: CacheSize) -> None:
         """A prompt of two tokens and then one of its decodes, in block 0, which nobody owns yet."""
-        greedy = RowSampling(SamplingParams(temperature=0), (0.0,), (0, 0), (), num_logprobs=0)
         length = min(2, size.max_model_len)
-        for row in (Row(0, [0] * length, 0, [0], greedy), Row(0, [0], length - 1, [0], greedy)):
+        for row in (Row(0, [0] * length, 0, [0], GREEDY), Row(0, [0], length - 1, [0], GREEDY)):
             (result,) = self.execute(StepPlan((row,))).rows
             if not all(math.isfinite(entry.logprob) for entry in result.logprobs or ()):
                 raise StartError(

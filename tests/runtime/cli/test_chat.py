@@ -52,3 +52,14 @@ def test_refusal_of_the_server_ends_with_one_sentence(
 ) -> None:
     assert talk(monkeypatch, "one\n", "--url", server.url, "--max-tokens", "400") == 1
     assert "max_tokens is wrong" in capsys.readouterr().err
+
+
+def test_a_person_is_told_how_it_goes_and_a_pipe_is_not(
+    server: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk(monkeypatch, "one\n", "--url", server.url)
+    assert capsys.readouterr().err == ""
+    terminal = type("Terminal", (io.StringIO,), {"isatty": lambda _: True})
+    monkeypatch.setattr("sys.stdin", terminal("one\n"))
+    assert run(["chat", "--url", server.url]) == 0
+    assert "Ctrl-D ends" in capsys.readouterr().err

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from octavo_runtime.cli.flags import Parser, add_settings, parse, settings_of
+from octavo_runtime.cli.flags import Parser, add_fields, add_settings, parse, settings_of
 from octavo_runtime.errors import StartError
 from octavo_runtime.settings import Settings
 
@@ -75,5 +75,21 @@ def test_help_shows_groups_and_defaults(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit):
         parser.parse_args(["--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    for part in ("Model:", "KV cache:", "Server:", "--max-num-seqs", "(default: 128)", "(default: true)"):
+    choices = "--quantization auto|none|awq|gptq|squeezellm|fp8"
+    for part in ("Model:", "KV cache:", "Server:", "--max-num-seqs", "(default: 128)", "(default: true)", choices):
         assert part in shown
+
+
+def test_globs_are_several_words() -> None:
+    made = settings("m", "--allow-files", "*.json", "a,b.txt", "--ignore-files=*.bin", "--ignore-files", "x")
+    assert made.model.allow_files == ("*.json", "a,b.txt")
+    assert made.model.ignore_files == ("*.bin", "x")
+
+
+def test_a_verb_may_have_single_settings_as_flags() -> None:
+    parser = Parser(prog="octavo download", allow_abbrev=False)
+    add_fields(parser, ("revision", "log_level"))
+    made = settings_of(parse(parser, ("m", "--revision", "r", "--log-level", "debug"))[0])
+    assert (made.model.model, made.model.revision, made.log.log_level) == ("m", "r", "debug")
+    with pytest.raises(StartError, match="no argument --port"):
+        parse(parser, ("m", "--port", "1"))

@@ -1,7 +1,9 @@
 """Verbs, exit statuses, and one sentence on standard error."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,7 +31,7 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit) as caught:
         run([verb, "--help"])
     assert caught.value.code == 0
-    assert "--max-model-len" in capsys.readouterr().out
+    assert ("--dest" if verb == "download" else "--max-model-len") in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,9 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
     [
         (["swerve"], 2, "There is no verb 'swerve'"),
         (["plan"], 2, "No model is given"),
+        (["download"], 2, "No model is given"),
+        (["download", "m"], 2, "--dest is missing"),
+        (["serve", "m", "--nonsense"], 2, "There is no argument --nonsense"),
         (["plan", "m", "--port-range", "1"], 2, "There is no argument --port-range"),
         (["plan", "m", "--block-size", "x"], 2, "--block-size"),
         (["plan", "/no/such/model"], 1, "There is no model at /no/such/model"),
@@ -51,6 +56,19 @@ def test_what_is_wrong_is_one_sentence(
 ) -> None:
     assert run(arguments) == status
     assert said in sentence(capsys)
+
+
+def test_a_verb_of_a_pod_leaves_the_cause_of_wrong_arguments_where_it_was_told_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "cause"
+    for place in (["--termination-log", str(log)], [f"--termination_log={log}"]):
+        assert run(["serve", "m", "--nonsense", *place]) == 2
+        assert json.loads(log.read_text())["cause"] == "InvalidSettings"
+        log.unlink()
+    assert run(["plan", "m", "--nonsense", "--termination-log", str(log)]) == 2
+    assert not log.exists()
+    capsys.readouterr()
 
 
 def test_interrupt_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,11 +33,8 @@ def test_settings_reach_the_server_and_retired_flags_are_told(
     assert "--disable-log-requests has no effect" in caplog.text
 
 
-def test_wrong_settings_leave_their_cause(
-    served: list[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_settings_leave_their_cause(served: list[Settings], tmp_path: Path) -> None:
     log = tmp_path / "termination-log"
-    monkeypatch.setattr("octavo_runtime.cli.serve.LogSettings", lambda: type("Log", (), {"termination_log": log}))
-    assert run(["serve", "m", "--port", "x"]) == 2
+    assert run(["serve", "m", "--port", "x", "--termination-log", str(log)]) == 2
     assert json.loads(log.read_text())["cause"] == "InvalidSettings"
     assert served == []

@@ -30,3 +30,12 @@ def test_warnings_are_logged(levels: list[str], caplog: pytest.LogCaptureFixture
     Arguments(argparse.Namespace(), ["--x has no effect."]).begin_logging(Settings.from_values({"model": "m"}))
     assert caplog.messages == ["--x has no effect."]
     assert levels == ["info"]
+
+
+@pytest.mark.usefixtures("levels")
+def test_a_variable_that_is_nearly_one_of_ours_is_told_of(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OCTAVO_MAX_NUM_SEQ", "1")
+    Arguments(argparse.Namespace(), []).begin_logging(Settings.from_values({"model": "m"}))
+    assert caplog.messages == ["OCTAVO_MAX_NUM_SEQ is not a setting; did you mean OCTAVO_MAX_NUM_SEQS?"]

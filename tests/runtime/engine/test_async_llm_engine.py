@@ -137,3 +137,28 @@ async def test_a_request_id_in_use_is_refused(pair: tuple[AsyncLLMEngine, Peer])
     await peer.send(StepOutputs(sequences=[token("a", 1)]))
     await task
     await events.aclose()
+
+
+async def test_before_a_process_is_attached_nothing_is_known_and_nothing_breaks() -> None:
+    heartbeat = Heartbeat.create()
+    engine = AsyncLLMEngine(heartbeat)
+    assert (engine.ready, engine.dead, engine.num_requests, engine.has_work) == (None, None, 0, False)
+    assert engine.heartbeat_age() == 0
+    engine.abort_all()
+    engine.shutdown()
+    engine.close()
+    heartbeat.close()
+
+
+async def test_work_is_known_to_the_front_end_too(pair: tuple[AsyncLLMEngine, Peer]) -> None:
+    engine, peer = pair
+    events = engine.generate(add("a"))
+    task = asyncio.ensure_future(anext(events))
+    await peer.receive()
+    assert engine.has_work  # though the engine has not said so
+    await peer.send(StepOutputs(sequences=[token("a", 1)]))
+    await task
+    await events.aclose()
+    assert not engine.has_work
+    engine.heartbeat.beat(has_work=True)
+    assert engine.has_work

@@ -51,3 +51,18 @@ def test_the_largest_allowed_values_are_allowed() -> None:
         stop_token_ids=(1,) * MAX_STOP_TOKEN_IDS,
         bad_words=("x" * MAX_BAD_WORD_LENGTH,) * MAX_BAD_WORDS,
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"stop": 5}, "stop"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"stop_token_ids": 7}, "stop_token_ids"),
+        ({"bad_words": (1,)}, "bad_words"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_by_name(values: dict[str, Any], field: str) -> None:
+    with pytest.raises(SamplingParamsError, match=f"^{field} is of the wrong type") as caught:
+        SamplingParams(**values)
+    assert caught.value.field == field

@@ -93,7 +93,7 @@ def test_integer_weights_are_unsupported(folder: Path) -> None:
     change_weights(folder, "model.norm.weight", torch.zeros(64, dtype=torch.int8))
     with pytest.raises(StartError, match="quantized safetensors") as caught:
         load(folder)
-    assert caught.value.cause is StartCause.MODEL_UNSUPPORTED
+    assert caught.value.cause is StartCause.QUANTIZATION_UNSUPPORTED
 
 
 def change_weights(folder: Path, name: str, tensor: torch.Tensor | None) -> None:

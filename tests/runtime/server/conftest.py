@@ -10,11 +10,14 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry, generate_latest
 
 from octavo_runtime.metrics import ServerMetrics
-from octavo_runtime.server.app import DRAIN, make_app
+from octavo_runtime.server.app import make_app
 from octavo_runtime.server.config import ServerConfig
 from octavo_runtime.server.drain import Drain
 from octavo_runtime.server.interfaces import ChatTemplate, SamplingDefaults, TextLayer
+from octavo_runtime.server.keys import Keys, KeySet
+from octavo_runtime.server.service import SERVICE, Service
 from octavo_runtime.server.testing import EOS, ByteTokenizer, FakeEngine, PlainTemplate
+from octavo_runtime.start_state import StartState
 
 USER = [{"role": "user", "content": "hi"}]
 
@@ -26,7 +29,11 @@ class Served:
     client: TestClient
     engine: FakeEngine
     registry: CollectorRegistry
-    drain: Drain
+    service: Service
+
+    @property
+    def drain(self) -> Drain:
+        return self.service.drain
 
     async def post(self, path: str, body: Any, **kwargs: Any) -> tuple[int, Any]:
         async with self.client.post(path, json=body, **kwargs) as response:
@@ -74,6 +81,9 @@ async def serve() -> AsyncIterator[Serve]:
         engine: FakeEngine | None = None,
         template: ChatTemplate | None = PlainTemplate(),  # noqa: B008  it has no state
         defaults: SamplingDefaults = SamplingDefaults(),  # noqa: B008  frozen
+        loaded: bool = True,
+        api_keys: tuple[str, ...] = (),
+        admin_keys: tuple[str, ...] = (),
         **config: Any,
     ) -> Served:
         engine = engine or FakeEngine()
@@ -81,12 +91,16 @@ async def serve() -> AsyncIterator[Serve]:
         metrics = ServerMetrics(registry, "tiny")
         engine.on_step.append(metrics.step)
         text = TextLayer(ByteTokenizer(), template, (EOS,), defaults)
-        app = make_app(engine, text, ServerConfig(("tiny", "alias"), **config), metrics, registry)
+        keys = Keys(*(KeySet.parse(some) if some else None for some in (api_keys, admin_keys)))
+        config = {"served_model_names": ("tiny", "alias"), **config}
+        app = make_app(engine, ServerConfig(**config), metrics, registry, keys, StartState("tiny"))
+        if loaded:
+            app[SERVICE].load(text, "/models/tiny")
         server = TestServer(app)
         await server.start_server()
         client = TestClient(server)
         clients.append(client)
-        return Served(client, engine, registry, app[DRAIN])
+        return Served(client, engine, registry, app[SERVICE])
 
     yield start
     for client in clients:

@@ -46,3 +46,12 @@ async def test_dead_engine_does_not_hold_the_drain(serve):
     served.engine.die()
     assert await asyncio.wait_for(served.drain.run(5), 1)
     assert (await call)[0] == 500
+
+
+async def test_asked_to_stay_away_it_serves_on_and_comes_back(serve):
+    served = await serve()
+    served.drain.ask()
+    assert served.drain.draining
+    await served.complete()
+    served.drain.cancel()
+    assert not served.drain.draining

@@ -2,6 +2,7 @@ import pytest
 
 from octavo_runtime.engine.messages import LoadProgress
 from octavo_runtime.server.testing import ready_message
+from octavo_runtime.start_state import Phase
 
 
 async def statuses(served):
@@ -20,11 +21,12 @@ async def test_loading_is_alive_but_not_started(serve):
     served = await serve()
     served.engine.ready = None
     served.engine.age = 1000.0
-    served.engine.progress = LoadProgress(phase="weights", done_bytes=3, total_bytes=9)
+    served.service.start.enter(Phase.LOADING)
+    served.service.start.loading(LoadProgress(phase="weights", done_bytes=3, total_bytes=9))
     assert await statuses(served) == [503, 200, 503, 503, 503]
     async with served.client.get("/health/ready") as response:
         reply = await response.json()
-    assert reply == {"status": "loading", "phase": "weights", "done_bytes": 3, "total_bytes": 9}
+    assert reply == {"status": "loading", "phase": "Loading", "done_bytes": 3, "total_bytes": 9}
     for path, body in (("/v1/completions", {"prompt": "a"}), ("/tokenize", {"prompt": "a"})):
         async with served.client.post(path, json=body) as response:
             assert response.status == 503
@@ -58,10 +60,26 @@ async def test_no_reply_says_why_the_engine_died(serve):
     assert "The engine ended" in replies[0]
 
 
-async def test_hanging_engine_is_not_alive(serve):
+async def test_an_engine_with_work_and_no_pulse_is_not_alive(serve):
     served = await serve(liveness_timeout=5.0)
     served.engine.age = 6.0
+    assert await statuses(served) == [200] * 5  # nothing to do
+    served.engine.requests["a"] = None
     assert await statuses(served) == [503] * 5
+    served.engine.age = 4.0
+    assert await statuses(served) == [200] * 5
+
+
+async def test_without_a_limit_a_slow_engine_stays_alive(serve):
+    served = await serve(liveness_timeout=0.0)
+    served.engine.requests["a"] = None
+    served.engine.age = 1e6
+    assert await statuses(served) == [200] * 5
+
+
+async def test_a_server_without_its_tokenizer_is_not_ready(serve):
+    served = await serve(loaded=False)
+    assert await statuses(served) == [503, 200, 503, 503, 503]
 
 
 async def test_draining_is_alive_but_not_ready(serve):

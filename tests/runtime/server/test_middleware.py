@@ -3,6 +3,8 @@ import logging
 import aiohttp
 import yarl
 
+from octavo_runtime.server.keys import KeySet
+
 KEYS = ("secret-1", "secret-2")
 
 
@@ -177,3 +179,24 @@ async def test_http_metrics_count_routes_not_paths(serve):
     assert 'handler="none"' in served.metrics_text()
     assert "made" not in served.metrics_text()
     assert 'handler="/v1/models/{id}"' in served.metrics_text()
+
+
+async def test_before_the_model_is_there_only_probes_and_the_like_are_answered(serve):
+    served = await serve(loaded=False)
+    for path in ("/status", "/health/live", "/metrics", "/version", "/load"):
+        async with served.client.get(path) as response:
+            assert response.status == 200, path
+    for path in ("/v1/models", "/v1/nothing", "/"):
+        async with served.client.get(path) as response:
+            assert response.status == 503, path
+            assert int(response.headers["Retry-After"]) > 0
+    for path in ("/v1/completions", "/tokenize", "/detokenize", "/reset_prefix_cache"):
+        assert (await served.post(path, {}))[0] == 503
+
+
+async def test_keys_that_change_count_at_once(serve):
+    served = await serve(api_keys=("old",))
+    body, headers = {"prompt": "a"}, {"Authorization": "Bearer new"}
+    assert (await served.post("/v1/completions", body, headers=headers))[0] == 401
+    served.service.keys.api = KeySet.parse(["new"])
+    assert (await served.post("/v1/completions", body, headers=headers))[0] == 200

@@ -54,7 +54,10 @@ async def test_client_that_goes_away_aborts_its_requests(serve, stream, fields):
     served.engine.step_seconds = 0.005
     body = {"prompt": "a", "stream": stream, "ignore_eos": True, "max_tokens": 500, **fields}
     calls = [asyncio.create_task(served.client.post(PATHS[0], json=body)) for _ in range(8)]
-    await asyncio.sleep(0.1)
+    for _ in range(500):
+        if served.engine.num_requests == 8:
+            break
+        await asyncio.sleep(0.01)
     assert served.engine.num_requests == 8
     for call in calls:
         if call.done():

@@ -40,7 +40,7 @@ def test_auto_takes_the_longest_context_that_fits() -> None:
 def test_a_context_that_does_not_fit_names_the_longest_that_does() -> None:
     with pytest.raises(StartError, match=r"131072 tokens needs 4\.00 GiB of cache.*--max-model-len \d+") as caught:
         size(6 * GIB, max_num_seqs=1)
-    assert caught.value.cause is StartCause.OUT_OF_MEMORY
+    assert caught.value.cause is StartCause.KV_CACHE_TOO_SMALL
     longest = int(str(caught.value).split("--max-model-len ")[1].split(",")[0])
     assert size(6 * GIB, max_num_seqs=1, max_model_len=longest).max_model_len == longest
 

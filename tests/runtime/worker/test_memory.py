@@ -20,5 +20,17 @@ def test_a_smaller_container_limit_counts_and_droppable_pages_are_free(tmp_path:
     assert available_memory(tmp_path / "meminfo", tmp_path) == 4_000_000 * 1024
 
 
+def test_version_1_control_groups_count_too(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text(MEMINFO)
+    group = tmp_path / "memory"
+    group.mkdir()
+    (group / "memory.limit_in_bytes").write_text("2000000000\n")
+    (group / "memory.usage_in_bytes").write_text("700000000\n")
+    (group / "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 100000000\n")
+    assert available_memory(tmp_path / "meminfo", tmp_path) == 1_400_000_000
+    (group / "memory.limit_in_bytes").write_text("9223372036854771712\n")
+    assert available_memory(tmp_path / "meminfo", tmp_path) == 4_000_000 * 1024
+
+
 def test_this_machine_has_some() -> None:
     assert available_memory() > 1 << 20

@@ -61,6 +61,8 @@ def test_start_reports_progress_sizes_and_timings(settings: WorkerSettings) -> N
     assert (ready.num_blocks, ready.block_size, ready.max_model_len) == (40, 8, 256)
     assert ready.num_host_blocks == (1 << 20) // (ready.cache_bytes // 40)
     assert set(ready.timings) == {"open", "weights", "cache", "warm-up"}
+    assert ready.tokens_per_second is not None
+    assert min(ready.tokens_per_second, ready.activation_bytes) > 0
     assert (ready.backend, ready.dtype) == ("reference", "float32")
 
 

@@ -1,0 +1,148 @@
+"""`kubectl octavo why NAME`: the chain from the LLMDeployment down to the root cause, and what to do about it."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from octavo_operator import names
+from octavo_operator.explanations import EXPLANATIONS
+from octavo_operator.observed import PodView
+from octavo_operator.plugin.cluster import Cluster
+from octavo_operator.reasons import Reason
+from octavo_operator.status.finding import Finding
+from octavo_operator.status.redaction import redact
+from octavo_operator.status.signals import diagnose
+
+_NOT_SEEN = "Check that the operator runs: kubectl get pods -A -l app.kubernetes.io/name=octavo-operator."
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A step of the chain, and what it comes from."""
+
+    text: str
+    style: str = ""
+    causes: tuple["Node", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A chain, its remedy, and whether all is well."""
+
+    root: Node
+    remedy: str
+    well: bool
+
+
+async def why(cluster: Cluster, name: str, console: Console) -> int:
+    """Print the chain. Exit code 0 when the model serves as asked, 1 when it does not."""
+    raw = await cluster.deployment(name)
+    explained = explain(raw, await cluster.pods(name), time.time())
+    console.print(rendered(explained))
+    return 0 if explained.well else 1
+
+
+def explain(raw: Mapping[str, Any], pods: Sequence[PodView], now: float) -> Explained:
+    """Pure: the resource as last reported, its pods as they are now."""
+    metadata, status = raw["metadata"], raw.get("status") or {}
+    ready = _condition(status, "Ready")
+    title = f"LLMDeployment {metadata['namespace']}/{metadata['name']}"
+    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        seen = status.get("observedGeneration", "none")
+        cause = Node(
+            f"The operator has not seen generation {metadata.get('generation')} yet; the last was {seen}.", "yellow"
+        )
+        return Explained(Node(title, "bold", (cause,)), _NOT_SEEN, well=False)
+    title = f"{title}: {status.get('phase', '?')}, {status.get('ready', '?')} ready"
+    if ready.get("status") == "True":
+        return Explained(Node(title, "bold", (Node(str(ready.get("message", "")), "green"),)), "", well=True)
+    reason = _reason(str(ready.get("reason", "")))
+    remedy = EXPLANATIONS[reason].remedy if reason else ""
+    revisions = tuple(_revision_nodes(status, pods, now))
+    told = reason is not None and any(reason.value in _texts(node) for node in revisions)
+    own = (
+        ()
+        if told
+        else (Node(_without(str(ready.get("message", "")), remedy, str(ready.get("reason", ""))), _style(reason)),)
+    )
+    return Explained(Node(title, "bold", own + revisions), remedy, well=reason is Reason.SUSPENDED)
+
+
+def rendered(explained: Explained) -> RenderableType:
+    """A tree, then the remedy as the last line."""
+    tree = Tree(Text(explained.root.text, explained.root.style))
+    _grow(tree, explained.root.causes)
+    if explained.well:
+        return tree
+    remedy = explained.remedy or "Nothing: it goes on by itself."
+    return Group(tree, Text.assemble(("What to do: ", "bold"), redact(remedy)))
+
+
+def _grow(tree: Tree, nodes: Iterable[Node]) -> None:
+    for node in nodes:
+        _grow(tree.add(Text(redact(node.text), node.style)), node.causes)
+
+
+def _revision_nodes(status: Mapping[str, Any], pods: Sequence[PodView], now: float) -> Iterable[Node]:
+    """Revisions that have pods with something to tell; the target first."""
+    target = status.get("revisions", {}).get("target", {}).get("hash", "")
+    for revision in sorted({pod.revision for pod in pods}, key=lambda each: (each != target, each)):
+        own = sorted((pod for pod in pods if pod.revision == revision), key=lambda pod: pod.name)
+        troubled = [(pod, finding) for pod in own if (finding := _finding(pod, now)) is not None]
+        well = len([pod for pod in own if pod.ready]) - len([pod for pod, _ in troubled if pod.ready])
+        nodes = [_pod_node(pod, finding) for pod, finding in troubled]
+        if well > 0:
+            nodes.append(Node(f"{well} pod{'s' if well > 1 else ''} ready", "green"))
+        if nodes:
+            yield Node(_revision_title(revision, target), "", tuple(nodes))
+
+
+def _revision_title(revision: str, target: str) -> str:
+    if not revision:
+        return "downloader"
+    return f"revision {revision}" if revision == target else f"revision {revision} (older, being replaced)"
+
+
+def _finding(pod: PodView, now: float) -> Finding | None:
+    return diagnose(pod, now, names.CONTAINER if pod.revision else names.DOWNLOADER_CONTAINER)
+
+
+def _pod_node(pod: PodView, finding: Finding) -> Node:
+    """pod -> container -> cause; a pod that has no container yet is its own cause."""
+    cause = Node(f"{finding.reason.value}: {finding.message}", _style(finding.reason))
+    place = f"pod {pod.name} on node {pod.node}" if pod.node else f"pod {pod.name}, on no node"
+    if not finding.container:
+        return Node(place, "", (cause,))
+    restarts = pod.container.restarts
+    ended = "" if finding.exit_code is None else f": exit code {finding.exit_code}"
+    again = f", restarted {restarts} time{'s' if restarts != 1 else ''}" if restarts else ""
+    return Node(place, "", (Node(f"container {finding.container}{ended}{again}", "", (cause,)),))
+
+
+def _without(message: str, remedy: str, reason: str) -> str:
+    """The condition's message ends with the remedy, which is printed on its own."""
+    return f"{reason}: {message.removesuffix(remedy).strip()}" if remedy else f"{reason}: {message}"
+
+
+def _texts(node: Node) -> str:
+    return " ".join([node.text, *map(_texts, node.causes)])
+
+
+def _reason(text: str) -> Reason | None:
+    try:
+        return Reason(text)
+    except ValueError:
+        return None
+
+
+def _style(reason: Reason | None) -> str:
+    return "red" if reason is None or EXPLANATIONS[reason].stalled else "yellow"
+
+
+def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    return next((each for each in status.get("conditions") or () if each.get("type") == kind), {})

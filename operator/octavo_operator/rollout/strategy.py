@@ -1,0 +1,124 @@
+"""`decide`: surge, in place or all at once, by what fits now.
+
+Auto surges when one more pod fits than the wanted ones. What our own pods hold counts as room, so the answer does not
+change when the surge pod takes the room that was found for it. Pods and nodes are seen by different watches, one a
+moment after the other, so while pods come and go the strategy stays until the change is certain.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from octavo_operator.api import Rollout
+from octavo_operator.observed import PodView
+from octavo_operator.rollout.capacity import Headroom
+from octavo_operator.rollout.replica_set import FINISHED, is_stuck
+
+
+class Strategy(StrEnum):
+    """How old pods make way."""
+
+    SURGE = "Surge"  # new ones first
+    IN_PLACE = "InPlace"  # an old one goes, then a new one comes into its place
+    RECREATE = "Recreate"  # all old ones go, then the new ones come
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyDecision:
+    """The strategy, its two numbers, and why."""
+
+    strategy: Strategy
+    max_surge: int  # pods beyond the wanted number, terminating ones included
+    max_unavailable: int  # wanted pods that may be missing
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ongoing:
+    """What the last pass chose, and what it asked for."""
+
+    strategy: Strategy
+    now: float  # of this pass
+    replicas: Collection[int]  # spec.replicas of each revision's Deployment
+
+
+def decide(
+    rollout: Rollout,
+    headroom: Headroom,
+    desired: int,
+    pods: Iterable[PodView],
+    lost_nodes: Collection[str] = (),
+    ongoing: Ongoing | None = None,
+) -> StrategyDecision:
+    """`pods`: all serving pods of the resource, of every revision; those on lost nodes hold no room.
+
+    `ongoing`: what the last pass chose; None after a restart.
+    """
+    present = [pod for pod in pods if pod.node not in lost_nodes and pod.phase not in FINISHED]
+    spare = _spare(headroom, desired, present)
+    match rollout.strategy:
+        case "Recreate":
+            return StrategyDecision(Strategy.RECREATE, 0, max(1, desired), "spec.rollout.strategy is Recreate")
+        case "InPlace":
+            return _in_place(rollout, "spec.rollout.strategy is InPlace")
+        case "Surge":
+            surge = 1 if rollout.max_surge is None else rollout.max_surge
+            return _surge(rollout, surge, _asked(surge, spare, headroom))
+        case _:  # Auto, the default
+            return _auto(rollout, headroom, _steady(spare, desired, present, ongoing))
+
+
+def _auto(rollout: Rollout, headroom: Headroom, spare: int) -> StrategyDecision:
+    wanted = 1 if rollout.max_surge is None else rollout.max_surge
+    if wanted == 0:
+        return _in_place(rollout, "spec.rollout.maxSurge is 0")
+    if spare >= 1:
+        fits = min(wanted, spare)
+        return _surge(rollout, fits, f"room for {fits} more {'replica' if fits == 1 else 'replicas'}")
+    if rollout.max_unavailable == 0:
+        reason = f"no room for one more replica ({headroom.reason}), and spec.rollout.maxUnavailable is 0"
+        return StrategyDecision(Strategy.SURGE, wanted, 0, reason)
+    return _in_place(rollout, f"no room for one more replica: {headroom.reason}")
+
+
+def _surge(rollout: Rollout, surge: int, reason: str) -> StrategyDecision:
+    unavailable = 0 if rollout.max_unavailable is None else rollout.max_unavailable
+    if surge == 0 and unavailable == 0:
+        unavailable = 1  # with both at zero nothing could ever move
+    return StrategyDecision(Strategy.SURGE, surge, unavailable, reason)
+
+
+def _in_place(rollout: Rollout, reason: str) -> StrategyDecision:
+    return StrategyDecision(Strategy.IN_PLACE, 0, max(1, rollout.max_unavailable or 1), reason)
+
+
+def _asked(surge: int, spare: int, headroom: Headroom) -> str:
+    reason = "spec.rollout.strategy is Surge"
+    if surge > 0 and spare < 1:
+        reason += f", but there is no room for one more replica: {headroom.reason}"
+    return reason
+
+
+def _spare(headroom: Headroom, desired: int, pods: list[PodView]) -> int:
+    """Pods that fit beyond the wanted ones: free room, and what ours hold already.
+
+    On nodes a pod holds room once it is scheduled and until its object is gone; in a quota from the moment it exists.
+    """
+    spare = headroom.on_nodes + sum(bool(pod.node) for pod in pods) - desired
+    if headroom.in_quota is not None:
+        spare = min(spare, headroom.in_quota + len(pods) - desired)
+    return spare
+
+
+def _steady(spare: int, desired: int, pods: list[PodView], ongoing: Ongoing | None) -> int:
+    """The spare room to go by: a surge under way ends only when a pod finds no node, and begins when nothing moves."""
+    if ongoing is None:
+        return spare
+    counts = {desired, len(pods), sum(ongoing.replicas)}
+    moving = len(counts) > 1 or any(pod.terminating or not pod.node for pod in pods)
+    rolling = moving or sum(count > 0 for count in ongoing.replicas) > 1
+    if ongoing.strategy is Strategy.SURGE and rolling and not any(is_stuck(pod, ongoing.now) for pod in pods):
+        return max(1, spare)
+    if ongoing.strategy is Strategy.IN_PLACE and moving:
+        return min(0, spare)
+    return spare

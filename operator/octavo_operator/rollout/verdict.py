@@ -1,0 +1,93 @@
+"""`verdict`: has the rollout of the target revision failed, or is it only slow.
+
+A state that needs a person fails it after a moment; a crash must repeat first; what heals by itself, waiting for a GPU
+above all, has until the progress deadline. A revision that has served is never judged again: it is Degraded, not rolled back.
+"""
+
+from dataclasses import dataclass
+
+from octavo_operator.observed import RevisionView
+from octavo_operator.reasons import Reason
+from octavo_operator.rollout.replica_set import is_active
+
+GRACE_SECONDS = 30.0  # a registry or an API server may stumble
+CRASHES = 3  # of one container
+
+_MAY_PASS = frozenset({Reason.CRASH_LOOP, Reason.OUT_OF_MEMORY, Reason.ENGINE_STALLED, Reason.DEVICE_MEMORY_BUSY})
+_NO_ROOM = frozenset({Reason.WAITING_FOR_GPU, Reason.WAITING_FOR_QUOTA, Reason.WAITING_FOR_NODE})
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """The worst that was found on the target revision's pods."""
+
+    reason: Reason
+    message: str
+    since: float
+    stalled: bool  # will not heal by itself
+    restarts: int = 0  # of the pod's container
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictInput:
+    """What one verdict is about."""
+
+    now: float
+    revision: RevisionView
+    blocking: Blocking | None
+    progress_deadline_seconds: float
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Go on, or give up and why."""
+
+    failed: bool
+    reason: Reason | None = None
+    message: str = ""
+    recheck_seconds: float | None = None  # when the clock alone may change it
+
+
+def verdict(given: VerdictInput) -> Verdict:
+    """Of the revision that is being rolled out."""
+    revision, blocking, now = given.revision, given.blocking, given.now
+    started = revision.started_at
+    if given.paused or started is None or _has_served(revision, started):
+        return Verdict(False)
+    left = []
+    if blocking is not None and blocking.stalled:
+        wait = blocking.since + GRACE_SECONDS - now
+        if wait <= 0 and _is_certain(blocking):
+            return Verdict(True, blocking.reason, blocking.message)
+        if wait > 0:
+            left.append(wait)
+    wait = last_progress(revision, started) + given.progress_deadline_seconds - now
+    if wait <= 0:
+        return _too_late(given)
+    return Verdict(False, recheck_seconds=min([*left, wait]))
+
+
+def last_progress(revision: RevisionView, started: float) -> float:
+    """When the rollout last got on: it began, or one more of its pods became ready."""
+    ready = [pod.ready_at for pod in revision.pods if is_active(pod) and pod.ready and pod.ready_at is not None]
+    return max([started, *ready])
+
+
+def _has_served(revision: RevisionView, started: float) -> bool:
+    return revision.succeeded_at is not None and revision.succeeded_at >= started
+
+
+def _is_certain(blocking: Blocking) -> bool:
+    return blocking.reason not in _MAY_PASS or blocking.restarts >= CRASHES
+
+
+def _too_late(given: VerdictInput) -> Verdict:
+    """Names what it waited for."""
+    blocking = given.blocking
+    seconds = f"{given.progress_deadline_seconds:.0f} seconds"
+    if blocking is None:
+        return Verdict(True, Reason.PROGRESS_DEADLINE_EXCEEDED, f"No further pod became ready within {seconds}.")
+    no_room = blocking.reason in _NO_ROOM
+    reason = Reason.ROLLOUT_BLOCKED_NO_CAPACITY if no_room else Reason.PROGRESS_DEADLINE_EXCEEDED
+    return Verdict(True, reason, f"No further pod became ready within {seconds}: {blocking.message}")

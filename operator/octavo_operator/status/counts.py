@@ -1,0 +1,32 @@
+"""`Counts`: how many pods there are, serve, and are of the revision that is rolled to."""
+
+from dataclasses import dataclass
+
+from octavo_operator.status.situation import Situation, is_live, serves
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Pods by state. Ended pods count nowhere; terminating ones only as `old`, since they still hold their devices."""
+
+    replicas: int
+    ready: int
+    updated: int
+    updated_ready: int
+    draining: int
+    old: int  # pod objects of other revisions
+
+
+def count(situation: Situation) -> Counts:
+    """Of all revisions."""
+    pods = situation.pods()
+    live = [pod for pod in pods if is_live(pod)]
+    updated = [pod for pod in live if pod.revision == situation.target]
+    return Counts(
+        replicas=len(live),
+        ready=sum(serves(pod) for pod in live),
+        updated=len(updated),
+        updated_ready=sum(serves(pod) for pod in updated),
+        draining=sum(pod.drain_started_at is not None for pod in live),
+        old=sum(pod.revision != situation.target and (is_live(pod) or pod.terminating) for pod in pods),
+    )

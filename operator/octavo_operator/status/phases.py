@@ -1,0 +1,50 @@
+"""`Phase`: one word for people. Conditions are the contract; this is a summary of them for a column."""
+
+from enum import StrEnum
+
+from octavo_operator.reasons import Reason
+
+
+class Phase(StrEnum):
+    """In the order of a life."""
+
+    PENDING = "Pending"
+    RESOLVING = "Resolving"
+    DOWNLOADING = "Downloading"
+    SCHEDULING = "Scheduling"  # looking for a node, and making the container there
+    LOADING = "Loading"
+    READY = "Ready"
+    ROLLING = "Rolling"
+    SUSPENDED = "Suspended"
+    DEGRADED = "Degraded"  # serves, but something is wrong
+    FAILED = "Failed"  # does not serve and will not by itself
+
+
+_OF_REASON = {
+    Reason.RESOLVING_MODEL: Phase.RESOLVING,
+    Reason.MODEL_RATE_LIMITED: Phase.RESOLVING,
+    Reason.HUB_UNREACHABLE: Phase.RESOLVING,
+    Reason.DOWNLOADING: Phase.DOWNLOADING,
+    Reason.WAITING_FOR_GPU: Phase.SCHEDULING,
+    Reason.WAITING_FOR_QUOTA: Phase.SCHEDULING,
+    Reason.WAITING_FOR_NODE: Phase.SCHEDULING,
+    Reason.WAITING_FOR_VOLUME: Phase.SCHEDULING,
+    Reason.IMAGE_PULLING: Phase.SCHEDULING,
+    Reason.STARTING: Phase.SCHEDULING,
+    Reason.EVICTED: Phase.SCHEDULING,
+    Reason.NODE_LOST: Phase.SCHEDULING,
+    Reason.LOADING: Phase.LOADING,
+    Reason.WARMING_UP: Phase.LOADING,
+    Reason.ENGINE_FAILED: Phase.LOADING,
+    Reason.ENGINE_STALLED: Phase.LOADING,
+    Reason.OUT_OF_MEMORY: Phase.LOADING,
+}
+
+
+def phase_of(reason: Reason, *, available: bool, degraded: bool, rolling: bool, blocked: bool) -> Phase:
+    """Of a resource that is not suspended and not ready."""
+    if blocked or degraded:
+        return Phase.DEGRADED if available else Phase.FAILED
+    if rolling and available:
+        return Phase.ROLLING
+    return _OF_REASON.get(reason, Phase.PENDING)

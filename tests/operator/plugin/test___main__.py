@@ -1,0 +1,85 @@
+"""The whole command: exit codes, and errors as one sentence on standard error."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from octavo_operator.kube_client import Unavailable
+from octavo_operator.plugin import __main__ as command
+from octavo_operator.plugin.cluster import Cluster
+from octavo_operator.plugin.flags import parser
+from octavo_operator.testing import FakeKube
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        command.main(arguments)
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_a_mistyped_verb_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("wyh", "smollm") == 2
+    printed = capsys.readouterr().err
+    assert "see `kubectl octavo --help`" in printed
+    assert "Traceback" not in printed
+
+
+def test_a_missing_manifest_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run("plan", "-f", str(tmp_path / "nowhere.yaml")) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_flags_that_need_each_other_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", "-f", "x.yaml", "--gpu-memory", "24Gi") == 2
+    assert "--gpu-memory needs --gpu" in capsys.readouterr().err
+
+
+def test_a_token_file_that_is_not_there_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text('kind: LLMDeployment\nmetadata: {name: x}\nspec: {model: {uri: "pvc://weights"}}\n')
+    assert run("plan", "-f", str(path), "--token-file", str(tmp_path / "absent")) == 2
+    assert "--token-file" in capsys.readouterr().err
+
+
+def test_an_unreachable_cluster_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(**_: Any) -> None:
+        raise Unavailable(0, "no answer from the API server")
+
+    monkeypatch.setattr(command.Kube, "connect", refuse)
+    assert run("why", "smollm", "-n", "team") == 2
+    assert capsys.readouterr().err.startswith("The cluster does not answer")
+
+
+def test_an_interrupt_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(coroutine: Any) -> None:
+        coroutine.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command.asyncio, "run", interrupted)
+    assert run("status", "--watch", "-n", "team") == 130
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["why", "smollm"], "LLMDeployment team/smollm"),
+        (["status"], "NAME"),
+        (["top", "--interval", "0.1"], "POD"),
+        (["drain", "smollm-a"], "replaced"),
+    ],
+)
+async def test_every_verb_runs(
+    arguments: list[str], words: str, kube: FakeKube, cluster: Cluster, terminal: Any, samples: Any
+) -> None:
+    kube.put(samples.serving_pod("smollm-a", samples.running()))
+    await command.run_verb(parser().parse_args(arguments), cluster, terminal.console)
+    assert words in terminal.text
+
+
+def test_the_module_can_be_run_by_its_name() -> None:
+    assert "octavo_operator.plugin.__main__" in sys.modules

@@ -1,0 +1,110 @@
+"""`why` leads from the resource to the root cause in a few lines, and ends with what to do."""
+
+from collections.abc import Callable
+from typing import Any
+
+from octavo_operator.plugin.cluster import Cluster
+from octavo_operator.plugin.why import why
+
+
+async def test_a_crash_is_traced_to_the_runtimes_own_words(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    status = {"phase": "Failed", "Stalled": "True", "Reconciling": "False"}
+    told = samples.deployment(reason="KVCacheTooSmall", message="Pod x: Too small. Lower it.", **status)
+    pod = samples.serving_pod(
+        status=samples.crashing("KVCacheTooSmall", "The largest --max-model-len that fits is 2048.")
+    )
+    put_all(told, pod)
+    assert await why(cluster, "smollm", terminal.console) == 1
+    assert terminal.text.splitlines() == [
+        "LLMDeployment team/smollm: Failed, 0/1 ready",
+        "└── revision 1a2b3c4d5e",
+        "    └── pod smollm-1a2b3c4d5e-x7k2p on node octavo-1",
+        "        └── container octavo: exit code 1, restarted 3 times",
+        "            └── KVCacheTooSmall: The largest --max-model-len that fits is 2048.",
+        "                It was restarted 3 times.",
+        "What to do: Lower engine.maxModelLen to the number in the message (or set it to",
+        "auto), or give more memory.",
+    ]
+
+
+async def test_a_cause_above_the_pods_stands_by_itself(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    message = "org/smollm has no revision v9. Set model.revision to one that exists, such as main."
+    told = samples.deployment(reason="RevisionNotFound", message=message, phase="Degraded", ready="1/1")
+    put_all(told, samples.serving_pod(status=samples.running()))
+    assert await why(cluster, "smollm", terminal.console) == 1
+    assert terminal.text.splitlines() == [
+        "LLMDeployment team/smollm: Degraded, 1/1 ready",
+        "├── RevisionNotFound: org/smollm has no revision v9.",
+    ] or terminal.text.splitlines() == [
+        "LLMDeployment team/smollm: Degraded, 1/1 ready",
+        "├── RevisionNotFound: org/smollm has no revision v9.",
+        "└── revision 1a2b3c4d5e",
+        "    └── 1 pod ready",
+        "What to do: Set model.revision to one that exists, such as main.",
+    ]
+
+
+async def test_progress_needs_nothing(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    put_all(samples.serving_pod(status=samples.running("False")))
+    assert await why(cluster, "smollm", terminal.console) == 1
+    assert terminal.text.splitlines()[-1] == "What to do: Nothing: it goes on by itself."
+
+
+async def test_a_serving_model_is_a_short_answer(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    message = "1 of 1 replicas serve revision 1a2b3c4d5e."
+    put_all(samples.deployment(reason="Serving", message=message, phase="Ready", ready="1/1", Ready="True"))
+    assert await why(cluster, "smollm", terminal.console) == 0
+    assert terminal.text.splitlines() == ["LLMDeployment team/smollm: Ready, 1/1 ready", f"└── {message}"]
+
+
+async def test_a_suspended_model_is_no_fault(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    put_all(samples.deployment(reason="Suspended", message="spec.suspend is true.", phase="Suspended", ready="0/0"))
+    assert await why(cluster, "smollm", terminal.console) == 0
+
+
+async def test_an_operator_that_does_not_look_is_the_cause(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    put_all(samples.deployment(observedGeneration=0))
+    assert await why(cluster, "smollm", terminal.console) == 1
+    assert "has not seen generation 1 yet" in terminal.text
+    assert "app.kubernetes.io/name=octavo-operator" in terminal.text
+
+
+async def test_a_downloader_has_its_own_branch(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    failing = samples.crashing("DiskFull", "The claim has 1 GiB, the model needs 2.")
+    put_all(samples.deployment(reason="DiskFull", message="Full."), samples.serving_pod("dl-1", failing, revision=""))
+    await why(cluster, "smollm", terminal.console)
+    assert "downloader" in terminal.text
+    assert "The claim has 1 GiB" in terminal.text
+
+
+async def test_many_pods_and_long_words_still_fit_the_terminal(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    words = "A very long sentence about what happened to this one container. " * 8
+    pods = [samples.serving_pod(f"smollm-{n}", samples.crashing("Internal", words)) for n in range(4)]
+    put_all(samples.deployment(reason="CrashLoop", message="x"), *pods, samples.serving_pod("ok", samples.running()))
+    await why(cluster, "smollm", terminal.console)
+    assert terminal.reads_well()
+    assert "1 pod ready" in terminal.text
+
+
+async def test_no_secret_is_printed(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    put_all(samples.serving_pod(status=samples.crashing("ModelAccessDenied", "401 for hf_AbCdEfGhIjKl")))
+    await why(cluster, "smollm", terminal.console)
+    assert "AbCdEfGhIjKl" not in terminal.text

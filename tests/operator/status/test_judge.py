@@ -1,0 +1,171 @@
+"""Whole situations, as a platform meets them, and what status must say of them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from octavo_operator.reasons import Reason
+from octavo_operator.status.conditions import ConditionType
+from octavo_operator.status.finding import Finding
+from octavo_operator.status.judge import Judgement, judge
+from octavo_operator.status.phases import Phase
+from octavo_operator.status.situation import RolloutFacts, Situation
+
+
+def said(situation: Situation) -> tuple[Judgement, dict[str, bool]]:
+    judgement = judge(situation)
+    return judgement, {condition.type.value: condition.status for condition in judgement.conditions}
+
+
+def message(judgement: Judgement, kind: ConditionType = ConditionType.READY) -> str:
+    return next(condition.message for condition in judgement.conditions if condition.type is kind)
+
+
+def test_the_wanted_replicas_serve_the_current_spec(build: Any) -> None:
+    judgement, conditions = said(build.situation())
+    assert conditions["Ready"]
+    assert conditions["Available"]
+    assert not conditions["Reconciling"]
+    assert not conditions["Stalled"]
+    assert not conditions["Degraded"]
+    assert (judgement.phase, judgement.reason) == (Phase.READY, Reason.SERVING)
+    assert message(judgement) == f"1 of 1 replicas serve revision {build.new}."
+
+
+def test_loading_pods_are_progress(build: Any) -> None:
+    runtime = build.runtime("Loading", progress={"done_bytes": 1, "total_bytes": 2})
+    judgement, conditions = said(build.situation(build.revision(build.new, build.pod(ready=False, runtime=runtime))))
+    assert not conditions["Ready"]
+    assert conditions["Reconciling"]
+    assert not conditions["Stalled"]
+    assert not conditions["Available"]
+    assert (judgement.phase, judgement.reason) == (Phase.LOADING, Reason.LOADING)
+    assert message(judgement) == "Pod smollm-1: Loading the weights: 50 % of 2 bytes."
+
+
+def test_ready_is_never_true_while_pods_crash(build: Any) -> None:
+    looping = said(build.situation(build.revision(build.new, build.pod("a"), build.crashed(name="b")), desired=2))[1]
+    container = build.container(running_since=build.now - 20, exit_code=1, finished_at=build.now - 21, restarts=1)
+    back_again, conditions = said(build.situation(build.revision(build.new, build.pod(container=container))))
+    assert not looping["Ready"]
+    assert not conditions["Ready"]
+    assert conditions["Available"]
+    assert conditions["Degraded"]
+    assert not conditions["Stalled"]
+    assert back_again.recheck_after == pytest.approx(39.0)
+
+
+def test_a_crash_of_a_minute_ago_is_forgiven(build: Any) -> None:
+    container = build.container(running_since=build.now - 70, exit_code=1, finished_at=build.now - 71, restarts=1)
+    judgement, conditions = said(build.situation(build.revision(build.new, build.pod(container=container))))
+    assert conditions["Ready"]
+    assert judgement.recheck_after is None
+
+
+def test_old_pods_that_still_serve_do_not_make_it_ready(build: Any) -> None:
+    old, new = build.pod("old", build.old), build.pod("new")
+    situation = build.situation(
+        build.revision(build.old, old, number=1),
+        build.revision(build.new, new),
+        rollout=RolloutFacts(done=False, text="One old pod is left."),
+    )
+    judgement, conditions = said(situation)
+    assert not conditions["Ready"]
+    assert conditions["Reconciling"]
+    assert not conditions["Degraded"]
+    assert (judgement.phase, judgement.reason) == (Phase.ROLLING, Reason.ROLLING_OUT)
+    assert message(judgement) == "One old pod is left."
+
+
+def test_a_bad_upgrade_leaves_the_stable_revision_available(build: Any) -> None:
+    refused = Finding(Reason.REVISION_NOT_FOUND, "org/smollm has no revision v9.")
+    serving = build.revision(build.old, build.pod(revision=build.old), number=1)
+    judgement, conditions = said(build.situation(serving, target=build.old, stable=build.old, findings=(refused,)))
+    assert not conditions["Ready"]
+    assert conditions["Stalled"]
+    assert not conditions["Reconciling"]
+    assert conditions["Available"]
+    assert conditions["Degraded"]
+    assert (judgement.phase, judgement.reason) == (Phase.DEGRADED, Reason.REVISION_NOT_FOUND)
+    assert message(judgement).startswith("org/smollm has no revision v9. Set model.revision")
+
+
+def test_what_never_served_and_cannot_has_failed(build: Any) -> None:
+    words = json.dumps({"cause": "KVCacheTooSmall", "message": "2048 tokens are the most that fit."})
+    pods = [build.crashed(words, name=f"smollm-{number}") for number in range(3)]
+    judgement, conditions = said(build.situation(build.revision(build.new, *pods), desired=3))
+    assert conditions["Stalled"]
+    assert not conditions["Available"]
+    assert not conditions["MemoryFits"]
+    assert (judgement.phase, judgement.reason) == (Phase.FAILED, Reason.KV_CACHE_TOO_SMALL)
+    assert message(judgement).startswith("Pod smollm-0: 2048 tokens are the most that fit.")
+    assert "(2 pods more like it.)" in message(judgement)
+
+
+def test_a_rollback_is_over_when_the_old_revision_serves_but_stays_stalled(build: Any) -> None:
+    failure = {"reason": "CrashLoop", "message": "Its pods crash.", "at": "2027-01-15T07:00:00Z"}
+    serving = build.revision(build.old, build.pod(revision=build.old), number=1)
+    situation = build.situation(serving, build.revision(build.new, failure=failure), target=build.old, stable=build.old)
+    judgement, conditions = said(situation)
+    assert conditions["Stalled"]
+    assert not conditions["Ready"]
+    assert judgement.reason is Reason.CRASH_LOOP
+
+
+def test_waiting_for_a_gpu_is_degraded_only_when_fewer_serve_than_wanted(build: Any) -> None:
+    pending = build.starting("b", node="", scheduled_message="0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
+    fewer = said(build.situation(build.revision(build.new, build.pod("a"), pending), desired=2))
+    old = build.revision(build.old, build.pod("old", build.old), number=1)
+    surging = said(build.situation(old, build.revision(build.new, pending), rollout=RolloutFacts(done=False)))
+    assert fewer[1]["Degraded"]
+    assert not surging[1]["Degraded"]
+    assert surging[0].phase is Phase.ROLLING
+
+
+def test_scaling_down_stays_ready_while_streams_finish(build: Any) -> None:
+    leaving = build.pod("b", routed=False, drain_started_at=build.now - 5)
+    judgement, conditions = said(build.situation(build.revision(build.new, build.pod("a"), leaving)))
+    assert conditions["Ready"]
+    assert conditions["Reconciling"]
+    assert judgement.phase is Phase.READY
+
+
+def test_scaling_up_is_progress(build: Any) -> None:
+    judgement, conditions = said(build.situation(desired=3))
+    assert not conditions["Ready"]
+    assert conditions["Available"]
+    assert not conditions["Degraded"]
+    assert judgement.reason is Reason.SCALING
+
+
+def test_suspended_is_neither_stalled_nor_ready(build: Any) -> None:
+    deployment = build.deployment(suspend=True)
+    judgement, conditions = said(build.situation(build.revision(build.new), deployment=deployment, desired=0))
+    assert conditions["Suspended"]
+    assert not conditions["Ready"]
+    assert not conditions["Stalled"]
+    assert not conditions["Reconciling"]
+    assert (judgement.phase, judgement.reason) == (Phase.SUSPENDED, Reason.SUSPENDED)
+
+
+def test_suspending_is_in_progress_until_the_pods_are_gone(build: Any) -> None:
+    deployment = build.deployment(suspend=True)
+    assert said(build.situation(deployment=deployment, desired=0))[1]["Reconciling"]
+
+
+def test_zero_wanted_replicas_are_ready_but_not_available(build: Any) -> None:
+    judgement, conditions = said(build.situation(build.revision(build.new), desired=0))
+    assert conditions["Ready"]
+    assert not conditions["Available"]
+    assert judgement.reason is Reason.SCALED_TO_ZERO
+
+
+def test_a_stalled_resource_is_not_also_reconciling(build: Any) -> None:
+    pods = (build.crashed(name="a"), build.pod("b", ready=False, runtime=build.runtime("Loading")))
+    conditions = said(build.situation(build.revision(build.new, *pods), desired=2))[1]
+    assert (conditions["Stalled"], conditions["Reconciling"]) == (True, False)
+
+
+def test_judging_twice_gives_the_same(build: Any) -> None:
+    assert judge(build.situation()) == judge(build.situation())

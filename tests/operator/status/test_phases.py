@@ -1,0 +1,37 @@
+"""The one word in the column."""
+
+import pytest
+
+from octavo_operator.reasons import Reason
+from octavo_operator.status.phases import Phase, phase_of
+
+
+def phase(reason: Reason, **changes: bool) -> Phase:
+    return phase_of(reason, **{"available": False, "degraded": False, "rolling": False, "blocked": False, **changes})
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        (Reason.RESOLVING_MODEL, Phase.RESOLVING),
+        (Reason.MODEL_RATE_LIMITED, Phase.RESOLVING),
+        (Reason.DOWNLOADING, Phase.DOWNLOADING),
+        (Reason.WAITING_FOR_GPU, Phase.SCHEDULING),
+        (Reason.IMAGE_PULLING, Phase.SCHEDULING),
+        (Reason.LOADING, Phase.LOADING),
+        (Reason.WARMING_UP, Phase.LOADING),
+        (Reason.SCALING, Phase.PENDING),
+    ],
+)
+def test_a_start_walks_through_its_phases(reason: Reason, expected: Phase) -> None:
+    assert phase(reason) is expected
+
+
+def test_what_is_stuck_has_failed_unless_something_serves() -> None:
+    assert phase(Reason.CRASH_LOOP, blocked=True) is Phase.FAILED
+    assert phase(Reason.CRASH_LOOP, blocked=True, available=True) is Phase.DEGRADED
+
+
+def test_a_rollout_under_way_is_rolling_while_something_serves() -> None:
+    assert phase(Reason.LOADING, rolling=True, available=True) is Phase.ROLLING
+    assert phase(Reason.LOADING, rolling=True) is Phase.LOADING

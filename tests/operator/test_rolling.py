@@ -1,0 +1,122 @@
+"""Which revision serves next, and what is remembered of it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from octavo_operator.api import parse
+from octavo_operator.effective import RenderDefaults
+from octavo_operator.model.resolved import ResolvedModel
+from octavo_operator.observed import ClusterView, ContainerView, NodeView, Observed, PodView, RevisionView
+from octavo_operator.preparing import Prepared, prepare
+from octavo_operator.reasons import Reason
+from octavo_operator.rolling import Rolling, roll
+from octavo_operator.testing import llm_deployment
+
+DEFAULTS = RenderDefaults(image="octavo/runtime:1", operator_version="1.0")
+MODEL = ResolvedModel(kind="file", name="/weights")
+NODE = NodeView("node-1", True, {}, (), {"cpu": 16000, "memory": 64 << 30, "pods": 110}, {})
+OLD = {"device": "cpu", "maxNumSeqs": 8}
+NEW = {"device": "cpu", "maxNumSeqs": 16}
+
+
+def observed(now: float = 1000.0, engine: dict[str, Any] = OLD, *views: RevisionView, **spec: Any) -> Observed:
+    deployment = parse(llm_deployment(model={"uri": "file:///weights"}, engine=engine, **spec))
+    return Observed(now=now, deployment=deployment, cluster=ClusterView(nodes=(NODE,)), revisions=views)
+
+
+def passed(seen: Observed, desired: int = 1) -> tuple[Rolling, Prepared]:
+    prepared = prepare(seen, MODEL, DEFAULTS)
+    return roll(seen, prepared, desired), prepared
+
+
+def pod(name: str, revision: str, **changes: Any) -> PodView:
+    view = PodView(
+        name, f"uid-{name}", revision, 900.0, "Running", True, True, None, False, node="node-1", ip="10.0.0.1"
+    )
+    return replace(view, **changes)
+
+
+@pytest.fixture
+def serving() -> RevisionView:
+    """The old revision, ready with one pod."""
+    rolling, prepared = passed(observed())
+    view = rolling.observed.revisions[0]
+    done = replace(view, replicas=1, pods=(pod("old", view.hash),), succeeded_at=1000.0)
+    assert prepared.wanted == view.hash
+    return done
+
+
+def test_the_first_revision_gets_its_pods_and_is_remembered() -> None:
+    rolling, prepared = passed(observed())
+    assert rolling.target == prepared.wanted
+    assert rolling.plan is not None
+    assert rolling.plan.replicas == {prepared.wanted: 1}
+    assert [record.started_at for record in rolling.records] == [1000.0]
+
+
+def test_it_succeeds_once_all_wanted_pods_serve(serving: RevisionView) -> None:
+    rolling, _ = passed(observed(1010.0, OLD, replace(serving, succeeded_at=None)))
+    assert [record.succeeded_at for record in rolling.records] == [1010.0]
+    again, _ = passed(observed(1020.0, OLD, serving))
+    assert again.records == ()
+
+
+def test_a_new_revision_keeps_the_old_one_serving(serving: RevisionView) -> None:
+    rolling, prepared = passed(observed(2000.0, NEW, serving))
+    assert rolling.target == prepared.wanted != serving.hash
+    assert rolling.stable == serving.hash
+    assert rolling.plan is not None
+    assert rolling.plan.replicas[serving.hash] == 1
+    assert rolling.plan.drain == ()
+
+
+def crashing(view: RevisionView) -> RevisionView:
+    container = ContainerView(
+        waiting_reason="CrashLoopBackOff",
+        terminated_reason="Error",
+        terminated_message='{"cause": "ModelCorrupt", "message": "weights are cut off"}',
+        exit_code=1,
+        finished_at=2050.0,
+        restarts=4,
+    )
+    return replace(view, replicas=1, pods=(pod("new", view.hash, ready=False, container=container),))
+
+
+def test_a_revision_that_crashes_is_rolled_back_and_its_failure_kept(serving: RevisionView) -> None:
+    begun, prepared = passed(observed(2000.0, NEW, serving))
+    new = next(view for view in begun.observed.revisions if view.hash == prepared.wanted)
+    rolling, _ = passed(observed(2200.0, NEW, serving, crashing(new)))
+    assert rolling.target == serving.hash
+    [failed] = [record for record in rolling.records if record.hash == prepared.wanted]
+    assert failed.failure is not None
+    assert failed.failure["reason"] == Reason.MODEL_CORRUPT
+    assert rolling.last_rollback is not None
+    assert rolling.last_rollback["to"] == serving.hash
+
+
+def test_a_failed_revision_is_not_tried_again_until_the_spec_changes(serving: RevisionView) -> None:
+    begun, prepared = passed(observed(2000.0, NEW, serving))
+    new = next(view for view in begun.observed.revisions if view.hash == prepared.wanted)
+    failed = replace(new, replicas=0, failure={"reason": "ModelCorrupt", "message": "cut off", "at": 2200.0})
+    held, _ = passed(observed(3000.0, NEW, serving, failed))
+    assert held.target == serving.hash
+    back, _ = passed(observed(3100.0, OLD, serving, failed))
+    assert back.target == serving.hash
+    restarted = next(view for view in back.observed.revisions if view.hash == serving.hash)
+    assert restarted.started_at == 3100.0
+    again, _ = passed(observed(3200.0, NEW, restarted, failed))
+    assert again.target == prepared.wanted
+
+
+def test_nothing_serves_while_the_first_model_is_not_known() -> None:
+    seen = observed()
+    rolling = roll(seen, prepare(seen, None, DEFAULTS), 1)
+    assert rolling.plan is None
+    assert rolling.target == ""
+
+
+def test_a_pod_that_no_node_could_hold_is_said_so() -> None:
+    rolling, _ = passed(observed(1000.0, OLD, resources={"cpu": "64"}))
+    assert [finding.reason for finding in rolling.findings] == [Reason.IMPOSSIBLE_REQUEST]
