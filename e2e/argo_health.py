@@ -67,18 +67,23 @@ def judge(resource: Object) -> Sight:
 async def watched(workspace: Workspace, name: str) -> AsyncIterator[History]:
     """The history of the block, looked at several times a second."""
     history = History()
-    task = asyncio.create_task(_look(workspace, name, history))
+    task = asyncio.create_task(_keep_looking(workspace, name, history))
     try:
         yield history
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+    await _look(workspace, name, history)  # what the block waited for may be newer
+
+
+async def _keep_looking(workspace: Workspace, name: str, history: History) -> None:
+    while True:
+        await _look(workspace, name, history)
+        await asyncio.sleep(POLL_S)
 
 
 async def _look(workspace: Workspace, name: str, history: History) -> None:
-    while True:
-        resource = await workspace.get("LLMDeployment", name)
-        if resource is not None:
-            history.add(judge(resource))
-        await asyncio.sleep(POLL_S)
+    resource = await workspace.get("LLMDeployment", name)
+    if resource is not None:
+        history.add(judge(resource))

@@ -6,7 +6,7 @@ import pytest
 from e2e.streams import ask
 from e2e.workspace import Workspace
 
-pytestmark = pytest.mark.usefixtures("model_claim")
+pytestmark = [pytest.mark.core, pytest.mark.usefixtures("model_claim")]
 
 MANIFEST = """
 apiVersion: octavo.dev/v1alpha1

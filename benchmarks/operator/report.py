@@ -35,6 +35,11 @@ def record_of(done: Spent, objects: int) -> dict[str, Any]:
     }
 
 
+def written(done: Spent) -> float:
+    """Statuses."""
+    return done.by_label(REQUESTS, "verb", "kind").get("patch LLMDeployment", 0.0)
+
+
 def table(result: Mapping[str, Any]) -> str:
     """The results page."""
     entries: Sequence[Entry] = result["entries"]

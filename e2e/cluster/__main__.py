@@ -1,10 +1,11 @@
-"""`python -m e2e.cluster up|start|images|down|status`: the test cluster's commands (`make cluster`, `make cluster-down`)."""
+"""`python -m e2e.cluster up|start|images|helm|down|status`: the test cluster's commands (`make cluster`, `make cluster-down`)."""
 
 import argparse
 import sys
 from collections.abc import Callable
 
 from e2e.cluster import cluster
+from e2e.cluster.binaries import build_helm
 from e2e.cluster.commands import CommandError
 from e2e.cluster.images import Images, build_images, deliver, read_images
 from e2e.cluster.lock import exclusive
@@ -36,6 +37,12 @@ def images(places: Places) -> int:
     return 0
 
 
+def helm(places: Places) -> int:
+    """Build helm, which some unit tests need too, and print its path."""
+    sys.stdout.write(f"{build_helm(places)}\n")
+    return 0
+
+
 def down(places: Places) -> int:
     """Stop the cluster; binaries and images stay in the cache."""
     cluster.down(places)
@@ -59,6 +66,7 @@ VERBS: dict[str, Callable[[Places], int]] = {
     "up": up,
     "start": start,
     "images": images,
+    "helm": helm,
     "down": down,
     "status": status,
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 from e2e.cluster.binaries import Binaries, build_helm, build_kubernetes
 from e2e.cluster.commands import CommandError, run, succeeds
 from e2e.cluster.control_plane import ControlPlane
+from e2e.cluster.disk import require_space
 from e2e.cluster.keys import ADMIN, Keys, make_keys
 from e2e.cluster.network import make_network, remove_network
 from e2e.cluster.node import NodeProcesses
@@ -54,6 +55,7 @@ def up(places: Places) -> Cluster:
     cluster = describe(places)
     if cluster.running():
         return cluster
+    require_space(places)
     install_packages()
     build_kubernetes(places)
     build_helm(places)

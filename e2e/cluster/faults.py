@@ -94,6 +94,19 @@ class Faults:
             for chain in chains:
                 succeeds(["iptables", "--delete", chain, *rule])
 
+    @contextmanager
+    def metrics_unreadable(self) -> Iterator[None]:
+        """Inside the block no pod answers `GET /metrics`; it answers everything else, its probes too."""
+        rule = ["--protocol", "tcp", "--dport", "8000", "--match", "string", "--algo", "bm", "--string", "GET /metrics"]
+        chains = ("OUTPUT", "FORWARD")
+        for chain in chains:
+            run(["iptables", "--insert", chain, *rule, "--jump", "DROP"])
+        try:
+            yield
+        finally:
+            for chain in chains:
+                succeeds(["iptables", "--delete", chain, *rule, "--jump", "DROP"])
+
     def kill_container(self, pod: Mapping[str, Any], container: str = "") -> None:
         """SIGKILL to a container's first process."""
         send(main_process(self.node(pod["spec"]["nodeName"]), pod, container), signal.SIGKILL)

@@ -16,7 +16,7 @@ from e2e.cluster.buildah import Buildah
 from e2e.cluster.cluster import Cluster
 from e2e.cluster.commands import CommandError, run
 from e2e.cluster.keyed import key_of
-from e2e.cluster.node import NodeProcesses
+from e2e.cluster.node import PAUSE_IMAGE, NodeProcesses
 from e2e.cluster.oci import Layout, folder_layer, thin_archive
 from e2e.cluster.progress import say
 from e2e.cluster.settings import IMAGE_DOMAIN, Places
@@ -182,9 +182,15 @@ def _remember(places: Places, built: Images) -> list[str]:
 
 
 def _forget_on_nodes(cluster: Cluster, kept: list[str]) -> None:
+    """Older images of ours go, with the second names (by hash) that the kubelet's side of containerd gives to each."""
     for node in cluster.nodes:
-        for name in node.ctr("images", "list", "--quiet").split():
-            if name.startswith(f"{IMAGE_DOMAIN}/octavo-") and name not in kept:
+        digests = {
+            words[0]: words[2] for line in node.ctr("images", "list").splitlines()[1:] if (words := line.split())
+        }
+        ours = {name for name in digests if name.startswith(f"{IMAGE_DOMAIN}/octavo-")}
+        wanted = {digest for name, digest in digests.items() if name in kept or name == PAUSE_IMAGE}
+        for name in digests:
+            if (name in ours and name not in kept) or (name.startswith("sha256:") and digests[name] not in wanted):
                 node.ctr("images", "remove", name)
 
 

@@ -32,6 +32,11 @@ def make_network() -> None:
 
 
 def remove_network() -> None:
+    """The bridges, and what the service proxy and the kubelets left in the packet filter (`kube-proxy --cleanup` leaves some)."""
+    rules = run(["iptables-save"])
+    if "KUBE-" in rules:
+        kept = "".join(f"{line}\n" for line in rules.splitlines() if "KUBE-" not in line)
+        run(["iptables-restore"], stdin=kept.encode())
     for bridge in [HOST_BRIDGE, *(node.bridge for node in NODES)]:
         if succeeds(["ip", "link", "show", bridge]):
             run(["ip", "link", "delete", bridge])

@@ -244,14 +244,14 @@ class Spec(_Part, frozen=True):
 
 
 class LLMDeployment(msgspec.Struct, frozen=True, kw_only=True):
-    """One resource: identity, generation, spec. `status` is only written, never read back as a decision."""
+    """One resource: identity, generation, spec, and the status as last written, of which little is read back."""
 
     namespace: str
     name: str
     uid: str
     generation: int
     spec: Spec
-    status: Mapping[str, Any] = {}  # as last written: keeps transition times and decisions
+    status: Mapping[str, Any] = {}  # transition times, a rollout's strategy, the autoscaler's number and decisions
 
 
 class SpecError(Exception):

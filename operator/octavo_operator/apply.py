@@ -49,6 +49,11 @@ def differs(manifest: Mapping[str, Any], observed: Mapping[str, Any]) -> bool:
     return annotations.get(APPLIED) != fingerprint(manifest) or not matches(manifest, observed)
 
 
+def is_outdated(manifest: Mapping[str, Any], observed: Mapping[str, Any]) -> bool:
+    """Whether the object was made from another manifest; what others changed of it does not count."""
+    return bool((observed["metadata"].get("annotations") or {}).get(APPLIED) != fingerprint(manifest))
+
+
 def fingerprint(manifest: Mapping[str, Any]) -> str:
     """Equal for equal manifests, in every process."""
     encoded, digest = _ENCODER.encode(manifest), hashlib.sha256()

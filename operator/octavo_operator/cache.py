@@ -68,7 +68,11 @@ class Cache:
             for place in list(self._objects[kind]):
                 self._remove(kind, place)
         self._listed[kind] = version if version < _NEWEST else 0
-        news = [raw for raw in found.items if self.see(raw)]
+        news = []
+        for raw in found.items:
+            before = self.relabelled(raw)
+            if self.see(raw):
+                news += [raw] if before is None else [raw, before]
         there = {_place(raw) for raw in found.items}
         for place, known in list(self._objects[kind].items()):
             if place not in there and version_of(known) <= version and namespace in (None, place[0]):
@@ -78,6 +82,13 @@ class Cache:
         return news
 
     # reading
+
+    def relabelled(self, raw: Raw) -> Raw | None:
+        """What is known of this object if its labels were others: then it may have concerned others than it does now."""
+        known = self._objects[raw["kind"]].get(_place(raw))
+        if known is None or (known["metadata"].get("labels") or {}) == (raw["metadata"].get("labels") or {}):
+            return None
+        return known
 
     def keys(self) -> frozenset[Key]:
         """All LLMDeployments."""
@@ -189,9 +200,9 @@ class Cache:
             self.cluster_version += 1
 
     def _matters(self, kind: str, known: Raw | None, kept: Raw) -> bool:
-        """Heartbeats of nodes and the lives of foreign pods wake nobody; a foreign pod's end does."""
+        """Heartbeats of nodes and the lives of foreign pods wake nobody; a foreign pod's end does, and one that was ours."""
         if kind == "Pod" and "node" in kept:
-            return known is not None and bool(known.get("node")) and not kept["node"]
+            return known is not None and ("node" not in known or (bool(known["node"]) and not kept["node"]))
         if known is None or kind not in ("Node", "ResourceQuota"):
             return True
         return {**known, "metadata": _lasting(known)} != {**kept, "metadata": _lasting(kept)}

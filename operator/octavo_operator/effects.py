@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from octavo_operator import names
-from octavo_operator.apply import NameTaken, apply_if_changed, differs
+from octavo_operator.apply import NameTaken, apply_if_changed, differs, is_outdated
 from octavo_operator.cache import Cache
 from octavo_operator.desired import PRUNABLE, ChildInputs, children, revision_children
 from octavo_operator.effective import OperatorIdentity
@@ -64,15 +64,27 @@ class Effects:
         jobs = [] if prepared.downloader is None else [dict(prepared.downloader)]
         states = self._records(rolling)
         await self._apply_together(observed, [*states, *wanted, *self._new(observed, jobs)])
+        await self._end_outdated(observed, jobs)
         await self._mark_pods(rolling)
         await self._set_replicas(rolling)
         await self._prune(observed, rolling, [*wanted, *jobs])
 
     def _new(self, observed: Observed, jobs: Iterable[Raw]) -> list[Raw]:
-        """Jobs that are not there yet: a Job's template cannot be changed, and one that runs needs no change."""
+        """Jobs that are not there yet: a Job's template cannot be changed."""
+        return [job for job in jobs if self._seen(observed, "Job", job["metadata"]["name"]) is None]
+
+    async def _end_outdated(self, observed: Observed, jobs: Iterable[Raw]) -> None:
+        """A Job that has not finished and would be made differently goes; the next pass makes it anew."""
+        complete = {job.name for job in observed.downloads if job.complete}
+        for job in jobs:
+            name = job["metadata"]["name"]
+            seen = self._seen(observed, "Job", name)
+            if seen is not None and name not in complete and is_outdated(job, seen):
+                await self._delete(observed, "Job", name)
+
+    def _seen(self, observed: Observed, kind: str, name: str) -> Raw | None:
         deployment = observed.deployment
-        key = (deployment.namespace, deployment.name)
-        return [job for job in jobs if self._cache.child("Job", key, deployment.uid, job["metadata"]["name"]) is None]
+        return self._cache.child(kind, (deployment.namespace, deployment.name), deployment.uid, name)
 
     def _records(self, rolling: Rolling) -> list[Raw]:
         """ControllerRevisions that are new or whose state changed."""
@@ -156,7 +168,7 @@ class Effects:
         try:
             await apply_if_changed(self._kube, manifest, seen)
         except NameTaken as error:
-            self._refusals[key].append(Finding(Reason.ADMISSION_DENIED, str(error)))
+            self._refusals[key].append(Finding(Reason.NAME_TAKEN, str(error)))
         except (Forbidden, Invalid) as error:
             found = diagnose_create(error.message)
             message = f"{kind} {name}: {error.message}"

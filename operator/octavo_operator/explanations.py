@@ -184,6 +184,10 @@ _STALLED_POD = {
         "The namespace's Pod Security level forbids the pod.",
         "Take out of pod.patch what the message lists, or relabel the namespace.",
     ),
+    Reason.NAME_TAKEN: _stalled(
+        "An object of a name that the model needs belongs to somebody else, and is left alone.",
+        "Delete or rename that object, or give the LLMDeployment another name.",
+    ),
     Reason.ADMISSION_DENIED: _stalled(
         "An admission rule of the cluster refuses the pod.", "Do what the rule's message asks, by spec.pod if need be."
     ),

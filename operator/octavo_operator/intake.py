@@ -42,8 +42,12 @@ class Intake:
             gone = self._cache.forget(raw["kind"], metadata.get("namespace"), metadata["name"], version_of(raw))
             if gone is not None:
                 self._wake(gone)
-        elif self._cache.see(raw):
+            return
+        before = self._cache.relabelled(raw)
+        if self._cache.see(raw):
             self._wake(raw)
+            if before is not None:
+                self._wake(before)
 
     def listed(self, kind: str, found: ObjectList, namespace: str | None = None) -> None:
         """All objects of a kind."""

@@ -76,6 +76,11 @@ class Operator:
         """What only one replica does."""
         await self.queue.work(self.reconciler.reconcile, self.settings.workers)
 
+    async def watch(self) -> None:
+        """Watch once everything was listed: what kopf does not find when it begins, it would never watch."""
+        await self.relister.sync()
+        await self.watching.run()
+
     async def stand_for_election(self) -> None:
         """Lead whenever it is this replica's turn. Nobody leads with an empty cache."""
         await self.relister.sync()
@@ -108,7 +113,7 @@ async def build(settings: OperatorSettings, stack: contextlib.AsyncExitStack) ->
     intake = Intake(cache, queue)
     relister = Relister(kube, intake, settings.namespaces)
     scraper = await stack.enter_async_context(Scraper(queue.add))
-    session = await stack.enter_async_context(aiohttp.ClientSession())
+    session = await stack.enter_async_context(aiohttp.ClientSession(trust_env=True))
     hub = Hub(session, HubSettings(endpoint=settings.hub_endpoint) if settings.hub_endpoint else None)
     doors = Doors(
         kube=kube,
@@ -140,7 +145,7 @@ async def run_tasks(operator: Operator, stop: asyncio.Event) -> None:
     """Everything that runs side by side, until `stop` or until one of it ends."""
     settings = operator.settings
     leading = asyncio.create_task(operator.stand_for_election(), name="leading")
-    watching = asyncio.create_task(operator.watching.run(), name="watching")
+    watching = asyncio.create_task(operator.watch(), name="watching")
     background = [
         asyncio.create_task(operator.relister.keep_listing(settings.relist_seconds), name="relist"),
         asyncio.create_task(operator.relister.keep_waking(settings.requeue_seconds), name="requeue"),

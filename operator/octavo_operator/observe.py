@@ -28,6 +28,7 @@ from octavo_operator.observed import (
 )
 from octavo_operator.slimming import HASHES
 from octavo_operator.views import (
+    has_scope,
     view_claim,
     view_event,
     view_job,
@@ -98,7 +99,7 @@ class Observer:
         _, nodes, classes, default = self._cluster
         return ClusterView(
             nodes=nodes,
-            quotas=tuple(view_quota(raw) for raw in self._cache.quotas(namespace)),
+            quotas=tuple(view_quota(raw) for raw in self._cache.quotas(namespace) if not has_scope(raw)),
             storage_classes=classes,
             default_storage_class=default,
             kinds=await self._view_kinds(),
@@ -143,8 +144,8 @@ class Observer:
 
     async def _view_pod(self, raw: Raw) -> PodView:
         view = view_pod(raw, self._runtimes.view(raw["metadata"].get("uid", "")))
-        if view.ready or view.terminating or view.phase == "Succeeded":
-            return view
+        if view.ready or view.terminating or view.phase == "Succeeded" or not view.node:
+            return view  # of one without a node the scheduler has said everything in its condition
         return view_pod(raw, view.runtime, await self._events_of(raw))
 
     async def _view_claim(self, deployment: LLMDeployment) -> ClaimView | None:
@@ -210,13 +211,12 @@ class Observer:
         try:
             answer = await ask()
         except ApiError as error:
-            log.warning("cannot ask the API server about %s: %s", "/".join(question), error)
-            answer = unknown
+            log.warning("cannot ask the API server about %s: %s", "/".join(question), error)  # the last answer stands
         if len(self._asked) >= self._most:
             self._asked = {old: kept for old, kept in self._asked.items() if now - kept[0] < KINDS_SECONDS}
             self._most = max(FEWEST_ANSWERS, 2 * len(self._asked))
         self._asked[question] = (now, answer)
-        return answer
+        return answer  # type: ignore[no-any-return]
 
 
 def _hash(raw: Raw) -> str:

@@ -84,11 +84,11 @@ class RevisionView:
     number: int  # ControllerRevision.revision, rising with each new revision
     data: Mapping[
         str, Any
-    ]  # ControllerRevision.data: {"template", "effective", "model", "memoryPlan", "operatorVersion"}
+    ]  # ControllerRevision.data: {"template", "effective", "model", "memoryPlan", "egressPorts", "operatorVersion"}
     replicas: int | None  # the Deployment's spec.replicas; None when there is no Deployment
     pods: tuple[PodView, ...] = ()
     started_at: float | None = None  # when it last became the target
-    succeeded_at: float | None = None  # when all its wanted pods were last ready
+    succeeded_at: float | None = None  # when all its wanted pods were first ready, since it was last begun
     failure: Mapping[str, Any] | None = None  # {"reason", "message", "at"} when its rollout was given up
     create_error: str = ""  # ReplicaFailure condition: quota, Pod Security, admission
 

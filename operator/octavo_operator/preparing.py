@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from octavo_operator.api import LLMDeployment
 from octavo_operator.desired.downloader_job import downloader_job, downloader_name
 from octavo_operator.desired.echo import echo
 from octavo_operator.desired.network_policy import egress_ports
@@ -20,6 +21,7 @@ from octavo_operator.observed import JobView, Observed
 from octavo_operator.reasons import Reason
 from octavo_operator.revision import RevisionRecord, record_of, revision_data, revision_hash, upgrade_sentence
 from octavo_operator.sizing import Sizing, size
+from octavo_operator.spec_problem import SpecProblem
 from octavo_operator.status.finding import Finding
 from octavo_operator.status.severity import worst
 from octavo_operator.status.storage import diagnose_claim, diagnose_job
@@ -55,14 +57,17 @@ def prepare(observed: Observed, resolution: ResolvedModel | ModelProblem | None,
     view = next((view for view in observed.revisions if view.hash == wanted and view.data), None)
     if view is not None:
         return _stored(observed, record_of(view), defaults)
-    effective = decide(deployment, observed.cluster, defaults)
+    effective = decide(deployment, observed.cluster, defaults)  # what cannot be decided ends the pass: nothing is known
     if resolution is None:
         finding = Finding(Reason.RESOLVING_MODEL, f"{deployment.spec.model.uri} is being looked up.")
         return Prepared(wanted=wanted, effective=effective, findings=(finding,))
     if isinstance(resolution, ModelProblem):
         finding = Finding(resolution.reason, resolution.message)
         return Prepared(wanted=wanted, effective=effective, findings=(finding,))
-    return _new(observed, wanted, effective, resolution, defaults)
+    try:
+        return _new(observed, wanted, effective, resolution, defaults)
+    except SpecProblem as problem:  # found while rendering: like any refused model, and what serves goes on
+        return Prepared(wanted=wanted, effective=effective, findings=(Finding(Reason.SPEC_INVALID, str(problem)),))
 
 
 def _new(
@@ -114,7 +119,6 @@ def _with_weights(
 ) -> Prepared:
     """Add whether its pods would find their weights."""
     deployment = observed.deployment
-    fresh = pod_template(deployment, effective, sizing, weights, defaults)
     model = {name: value for name, value in record.data["model"].items() if name != "resolved"}
     shape = ResolvedModel.from_data(record.data["model"]["resolved"]).shape
     download, downloader, findings = None, None, _storage_findings(observed, effective)
@@ -122,7 +126,7 @@ def _with_weights(
     if is_shared(deployment):
         name = downloader_name(deployment, weights)
         download = next((job for job in observed.downloads if job.name == name), None)
-        if not findings:
+        if not findings and not observed.missing_references:
             downloader = downloader_job(deployment, effective, weights, defaults)
         if download is not None and download.complete:
             cached_on = shared_claim(deployment)
@@ -138,11 +142,27 @@ def _with_weights(
         memory_plan=record.data.get("memoryPlan") or {},
         echo=dict(record.data["effective"]),
         longest_context=shape.max_positions if shape else None,
-        upgrade=upgrade_sentence(record.data, fresh, defaults.operator_version),
+        upgrade=_upgrade(deployment, record, effective, sizing, weights, defaults),
         cached_on=cached_on,
         download=download,
         downloader=downloader,
     )
+
+
+def _upgrade(
+    deployment: LLMDeployment,
+    record: RevisionRecord,
+    effective: Effective,
+    sizing: Sizing,
+    weights: Weights,
+    defaults: RenderDefaults,
+) -> str:
+    """What this operator would render differently; empty when nothing, or when it would refuse what is stored."""
+    try:
+        fresh = pod_template(deployment, effective, sizing, weights, defaults)
+    except SpecProblem:
+        return ""
+    return upgrade_sentence(record.data, fresh, defaults.operator_version)
 
 
 def _storage_findings(observed: Observed, effective: Effective) -> tuple[Finding, ...]:

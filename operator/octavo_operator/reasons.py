@@ -61,6 +61,7 @@ class Reason(StrEnum):
     CONTAINER_REFUSED = "ContainerRefused"
     POD_SECURITY_DENIED = "PodSecurityDenied"
     ADMISSION_DENIED = "AdmissionDenied"
+    NAME_TAKEN = "NameTaken"
     WEIGHTS_TOO_LARGE = "WeightsTooLarge"
     KV_CACHE_TOO_SMALL = "KVCacheTooSmall"
     CONTEXT_TOO_LARGE = "ContextTooLarge"

@@ -12,8 +12,9 @@ from functools import partial
 from octavo_operator.admin_keys import AdminKeys, load_admin_keys
 from octavo_operator.api import SpecError
 from octavo_operator.autoscaling.scraper import Scraper
-from octavo_operator.autoscaling.targets import targets
+from octavo_operator.autoscaling.targets import Target, targets
 from octavo_operator.cache import Cache
+from octavo_operator.desired.pod_template import scheme_of
 from octavo_operator.effective import OperatorIdentity, RenderDefaults
 from octavo_operator.effects import Effects
 from octavo_operator.events import EventRecorder
@@ -40,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 Key = tuple[str, str]
 STARTING_RECHECK_SECONDS = 5.0
+MISSING_RECHECK_SECONDS = 15.0  # not every kind of object that a spec may name is watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +127,7 @@ class Reconciler:
         keys = await self._admin_keys()
         deployment = rolling.observed.deployment
         await self._effects.carry_out(rolling, prepared, wanted.replicas, self._around.identity, keys.hash(deployment))
-        pods = [pod for view in rolling.observed.revisions for pod in view.pods]
-        marked = _marked(rolling)
-        seen = [replace(pod, drain_started_at=marked.get(pod.name, pod.drain_started_at)) for pod in pods]
-        tls = deployment.spec.access.tls is not None
-        watched = targets(seen, prepared.effective.auto is not None, tls, keys.key(deployment))
+        watched = _targets(rolling, prepared, keys.key(deployment))
         self._doors.scraper.watch((deployment.namespace, deployment.name), watched)
 
     async def _admin_keys(self) -> AdminKeys:
@@ -159,13 +157,16 @@ class Reconciler:
             await self._doors.kube.patch_status(key[0], key[1], metadata["uid"], status)
 
     def _recheck(self, key: Key, rolling: Rolling, wanted: Wanted, judgement: Judgement) -> float | None:
-        starting = None if judgement.ready or judgement.stalled else STARTING_RECHECK_SECONDS
+        starts = wanted.replicas > 0 and not judgement.ready and not judgement.stalled
+        starting = STARTING_RECHECK_SECONDS if starts else None
+        missing = MISSING_RECHECK_SECONDS if rolling.observed.missing_references else None
         times = (
             rolling.recheck_seconds,
             wanted.recheck_seconds,
             judgement.recheck_after,
             self._resolutions.retry_in(key),
             starting,
+            missing,
         )
         return min((seconds for seconds in times if seconds is not None), default=None)
 
@@ -174,6 +175,19 @@ class Reconciler:
         self._counts.forget(key)
         self._effects.forget(key)
         self._doors.scraper.forget(key)
+
+
+def _targets(rolling: Rolling, prepared: Prepared, admin_key: str) -> tuple[Target, ...]:
+    """Pods to be asked: those that serve, by the protocol of their own revision, and those that download."""
+    marked, auto = _marked(rolling), prepared.effective.auto is not None
+    found: list[Target] = []
+    for view in rolling.observed.revisions:
+        tls = bool(view.data) and scheme_of(view.data["template"]) == "https"
+        pods = [replace(pod, drain_started_at=marked.get(pod.name, pod.drain_started_at)) for pod in view.pods]
+        found += targets(pods, auto, tls, admin_key)
+    if prepared.download is not None:
+        found += targets(prepared.download.pods, False, False, "")
+    return tuple(found)
 
 
 def _marked(rolling: Rolling) -> dict[str, float | None]:

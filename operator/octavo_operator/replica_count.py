@@ -42,10 +42,14 @@ class ReplicaCounts:
         """Replicas of this pass; 0 while suspended."""
         deployment = observed.deployment
         key = (deployment.namespace, deployment.name)
-        if effective.fixed_replicas is not None or deployment.spec.scaling.auto is None:
+        if deployment.spec.scaling.auto is None or effective.auto is None:
             self._pasts.pop(key, None)
             return Wanted(effective.fixed_replicas or 0)
         past = self._pasts.get(key) or _restored(observed, effective)
+        if effective.suspended:  # the number is kept for the day it goes on
+            self._pasts[key] = past
+            kept = ScalingFacts(desired=past.state.desired, decisions=tuple(decisions.to_status(past.changes)))
+            return Wanted(0, kept)
         pods = [pod for view in observed.revisions for pod in view.pods]
         decision = policy.decide(
             policy.AutoInput(

@@ -5,6 +5,7 @@ the hub said so; a changed spec is another revision and begins anew.
 """
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from octavo_operator.kube_client import ApiError
 from octavo_operator.model.problem import ModelProblem
 from octavo_operator.model.resolved import ResolvedModel
 from octavo_operator.reasons import Reason
+from octavo_operator.status.redaction import redact
+
+log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
 FIRST_PAUSE_SECONDS = 10.0
@@ -72,7 +76,11 @@ class Resolutions:
             attempt.outcome = problem
             raise
         except ApiError as error:
-            attempt.outcome = ModelProblem(Reason.RECONCILE_FAILED, str(error), None)
+            attempt.outcome = ModelProblem(Reason.RECONCILE_FAILED, str(error))
+            raise
+        except Exception as error:  # a bug of ours with one model: its resource waits, the others go on
+            log.exception("looking up the model of %s/%s failed", *key)
+            attempt.outcome = ModelProblem(Reason.RECONCILE_FAILED, f"{type(error).__name__}: {redact(str(error))}")
             raise
         finally:
             if isinstance(attempt.outcome, ModelProblem):

@@ -10,7 +10,6 @@ from typing import Any
 
 from octavo_operator import quantity
 from octavo_operator.effective import Effective
-from octavo_operator.explanations import EXPLANATIONS
 from octavo_operator.observed import Observed, RevisionView
 from octavo_operator.preparing import Prepared
 from octavo_operator.reasons import Reason
@@ -18,7 +17,7 @@ from octavo_operator.revision import RevisionRecord, record_of
 from octavo_operator.rollout.capacity import Headroom, headroom
 from octavo_operator.rollout.drain import DrainSettings, Victim
 from octavo_operator.rollout.planner import RolloutInput, RolloutPlan, plan
-from octavo_operator.rollout.replica_set import RELEASED_COST
+from octavo_operator.rollout.replica_set import RELEASED_COST, is_active
 from octavo_operator.rollout.revisions import Choice, OnFailure, choose, prune
 from octavo_operator.rollout.strategy import Ongoing, Strategy, StrategyDecision, decide
 from octavo_operator.rollout.verdict import Blocking, VerdictInput, verdict
@@ -50,7 +49,7 @@ def roll(observed: Observed, prepared: Prepared, desired: int) -> Rolling:
     """`desired`: replicas wanted, 0 while suspended."""
     seen = {view.hash: record_of(view) for view in observed.revisions if view.data}
     observed = _with_wanted(observed, prepared)
-    observed, verdict_in = _judged(observed, prepared)
+    observed, verdict_in = _judged(observed, prepared, desired)
     eligible = tuple(
         view for view in observed.revisions if view.data and not (prepared.held and view.hash == prepared.wanted)
     )
@@ -91,7 +90,7 @@ def roll(observed: Observed, prepared: Prepared, desired: int) -> Rolling:
         plan=planned,
         records=_changed(seen, observed),
         pruned=pruned,
-        findings=_room_findings(room, planned, target),
+        findings=_room_findings(room, planned, target, strategy),
         last_rollback=_rollback(observed, choice, prepared.wanted),
         paused=paused,
         recheck_seconds=min((s for s in (planned.recheck_seconds, verdict_in) if s is not None), default=None),
@@ -121,7 +120,7 @@ def _with_wanted(observed: Observed, prepared: Prepared) -> Observed:
     return replace(observed, revisions=tuple(sorted((*others, view), key=lambda view: view.number)))
 
 
-def _judged(observed: Observed, prepared: Prepared) -> tuple[Observed, float | None]:
+def _judged(observed: Observed, prepared: Prepared, desired: int) -> tuple[Observed, float | None]:
     """Give the wanted revision up when it cannot become ready; one that has served in full is not judged again.
 
     With it: seconds until another verdict may be due.
@@ -138,6 +137,7 @@ def _judged(observed: Observed, prepared: Prepared) -> tuple[Observed, float | N
             blocking=_blocking(view, observed.now),
             progress_deadline_seconds=prepared.sizing.progress_deadline_seconds,
             paused=prepared.effective.rollout.paused,
+            desired=desired,
         )
     )
     if not outcome.failed or outcome.reason is None:
@@ -147,8 +147,9 @@ def _judged(observed: Observed, prepared: Prepared) -> tuple[Observed, float | N
 
 
 def _blocking(view: RevisionView, now: float) -> Blocking | None:
-    """The worst that its pods say."""
-    found = [(finding, pod.container.restarts) for pod in view.pods if (finding := diagnose(pod, now)) is not None]
+    """The worst that its pods say; those that were replaced already say nothing about the next."""
+    pods = [pod for pod in view.pods if is_active(pod)]
+    found = [(finding, pod.container.restarts) for pod in pods if (finding := diagnose(pod, now)) is not None]
     created = diagnose_create(view.create_error)
     if created is not None:
         found.append((created, 0))
@@ -163,7 +164,8 @@ def _blocking(view: RevisionView, now: float) -> Blocking | None:
 def _room(observed: Observed, target: RevisionView) -> Headroom:
     """How many more pods of the target's shape the cluster holds."""
     spec = target.data["template"]["spec"]
-    return headroom(quantity.sum_requests(spec), spec, observed.cluster, limits=quantity.sum_limits(spec))
+    own = [pod for view in observed.revisions for pod in view.pods]
+    return headroom(quantity.sum_requests(spec), spec, observed.cluster, limits=quantity.sum_limits(spec), own=own)
 
 
 def _ongoing(observed: Observed) -> Ongoing | None:
@@ -197,7 +199,7 @@ def _succeeded(observed: Observed, target: RevisionView) -> Observed:
     current = next(view for view in observed.revisions if view.hash == target.hash)
     if _has_succeeded(current):
         return observed
-    return _replaced(observed, replace(current, succeeded_at=observed.now))
+    return _replaced(observed, replace(current, succeeded_at=observed.now, failure=None))
 
 
 def _replaced(observed: Observed, view: RevisionView) -> Observed:
@@ -209,12 +211,15 @@ def _changed(seen: Mapping[str, RevisionRecord], observed: Observed) -> tuple[Re
     return tuple(record for record in records if seen.get(record.hash) != record)
 
 
-def _room_findings(room: Headroom, planned: RolloutPlan, target: RevisionView) -> tuple[Finding, ...]:
+def _room_findings(
+    room: Headroom, planned: RolloutPlan, target: RevisionView, strategy: StrategyDecision
+) -> tuple[Finding, ...]:
     if room.impossible and not any(pod.ready for pod in target.pods):
         return (Finding(Reason.IMPOSSIBLE_REQUEST, room.impossible),)
-    if planned.blocked:
-        stalled = EXPLANATIONS[Reason.ROLLOUT_BLOCKED_NO_CAPACITY].stalled
-        return (Finding(Reason.ROLLOUT_BLOCKED_NO_CAPACITY, planned.text, stalled=stalled),)
+    if strategy.is_held and not planned.done:
+        return (Finding(Reason.ROLLOUT_BLOCKED_NO_CAPACITY, strategy.reason),)
+    if planned.blocked and room.instead:  # else no setting of the rollout helps: the pod's own state says what is short
+        return (Finding(Reason.ROLLOUT_BLOCKED_NO_CAPACITY, planned.text),)
     return ()
 
 

@@ -124,6 +124,12 @@ def view_node(raw: _Raw, requested: Mapping[str, int]) -> NodeView:
     )
 
 
+def has_scope(quota: _Raw) -> bool:
+    """Whether a ResourceQuota counts some pods only. Which, is not looked into: such a quota is left to the API server."""
+    spec = quota.get("spec") or {}
+    return bool(spec.get("scopes") or spec.get("scopeSelector"))
+
+
 def view_quota(raw: _Raw) -> QuotaView:
     """A ResourceQuota."""
     status = raw.get("status") or {}

@@ -116,9 +116,9 @@ def test_every_optional_scalar_of_the_spec_says_what_it_means_when_left_out(sche
     assert set(leaves(schema["properties"]["spec"], "")) <= said_otherwise
 
 
-def test_nothing_is_defaulted_by_the_schema(schema: Schema) -> None:
-    """Two writers would disagree for ever about a field that neither wrote."""
-    assert not [path for path, below in walk(schema) if "default" in below]
+def test_nothing_but_the_number_of_replicas_is_defaulted_by_the_schema(schema: Schema) -> None:
+    """Two writers would disagree for ever about a field that neither wrote. But the scale subresource has to have a number."""
+    assert [path for path, below in walk(schema) if "default" in below] == ["spec.replicas"]
 
 
 def test_the_kind_is_small_enough_for_client_side_apply() -> None:

@@ -12,7 +12,7 @@ from octavo_operator.effective import OperatorIdentity, RenderDefaults
 from octavo_operator.effects import Effects
 from octavo_operator.kube_client import Forbidden, Unavailable
 from octavo_operator.model.resolved import ResolvedModel
-from octavo_operator.observed import ClusterView, Observed, PodView
+from octavo_operator.observed import ClaimView, ClusterView, Observed, PodView
 from octavo_operator.preparing import Prepared, prepare
 from octavo_operator.reasons import Reason
 from octavo_operator.rolling import Rolling, roll
@@ -115,6 +115,28 @@ async def test_another_pod_of_the_same_name_is_left_alone(server: Server) -> Non
     raw = server.kube.find("Pod", "default", "one")
     assert raw is not None
     assert raw["metadata"]["labels"][names.ROUTED] == "true"
+
+
+async def test_a_downloader_that_would_be_made_differently_is_made_anew() -> None:
+    spec = {"model": {"uri": "hf://org/name"}, "cache": {"mode": "SharedPVC", "sharedPVC": {"claimName": "models"}}}
+    server = Server()
+    raw = llm_deployment(**spec)
+    claim = ClaimView("models", "Bound", ("ReadWriteMany",), "")
+    server.observed = replace(server.observed, deployment=parse(raw), claim=claim)
+    model = ResolvedModel(kind="hf", name="org/name", commit="a" * 40)
+
+    def passed(image: str) -> tuple[Rolling, Prepared]:
+        prepared = prepare(server.observed, model, replace(DEFAULTS, image=image))
+        return roll(server.observed, prepared, 1), prepared
+
+    await server.carry_out(*passed("octavo/runtime:wrong"))
+    assert len(server.kube.all("Job")) == 1
+    await server.carry_out(*passed("octavo/runtime:right"))
+    assert server.kube.all("Job") == []
+    server.cache.forget("Job", "default", server.kube.writes[-1][3], 10**9)
+    await server.carry_out(*passed("octavo/runtime:right"))
+    [job] = server.kube.all("Job")
+    assert "octavo/runtime:right" in str(job)
 
 
 async def test_children_that_the_spec_no_longer_asks_for_go(server: Server) -> None:

@@ -87,6 +87,44 @@ def test_a_freed_gpu_wakes_those_that_wait_and_nobody_else() -> None:
     assert queue.added == [("n", "waits")] * 2
 
 
+def selecting(queue: Queue) -> Intake:
+    """One resource selects its key Secrets, and one Secret has the label."""
+    intake = Intake(Cache(), queue)
+    access = {"apiKeys": {"secretSelector": {"keys": "chat"}}}
+    intake.happened("ADDED", versioned(llm_deployment("x", "n", access=access), 1))
+    intake.happened("ADDED", secret(2, keys="chat"))
+    queue.added.clear()
+    return intake
+
+
+def secret(version: int, **labels: str) -> Raw:
+    metadata = {"namespace": "n", "name": "team-a", "labels": labels}
+    return versioned({"kind": "Secret", "type": "Opaque", "metadata": metadata, "data": {}}, version)
+
+
+def test_a_secret_that_lost_its_label_wakes_those_that_selected_it() -> None:
+    queue = Queue()
+    intake = selecting(queue)
+    intake.happened("MODIFIED", secret(3))
+    assert queue.added == [("n", "x")]
+    intake.happened("MODIFIED", secret(4))
+    assert queue.added == [("n", "x")], "and nobody once that is known"
+
+
+def test_a_lost_label_is_noticed_by_the_list_too() -> None:
+    queue = Queue()
+    selecting(queue).listed("Secret", ObjectList((secret(3),), "9"))
+    assert queue.added == [("n", "x")]
+
+
+def test_a_child_that_lost_its_label_wakes_whose_it_was() -> None:
+    queue = Queue()
+    intake = Intake(Cache(), queue)
+    intake.happened("ADDED", ours(1))
+    intake.happened("MODIFIED", pod(2))
+    assert queue.added == [("n", "x")] * 2
+
+
 def test_a_deletion_that_the_watch_lost_is_noticed_by_the_list() -> None:
     queue = Queue()
     intake = Intake(Cache(), queue)

@@ -64,7 +64,9 @@ def child(kind: str, name: str, labels: dict[str, str], **more: Any) -> Raw:
 def server_pod(name: str, revision: str, *, ready: bool = True) -> Raw:
     labels = {"octavo.dev/component": "server", "octavo.dev/revision": revision}
     conditions = [{"type": "Ready", "status": str(ready)}]
-    return child("Pod", name, labels, status={"phase": "Running", "conditions": conditions})
+    return child(
+        "Pod", name, labels, status={"phase": "Running", "conditions": conditions}, spec={"nodeName": "node-1"}
+    )
 
 
 def warning(about: Raw, reason: str) -> Raw:

@@ -117,6 +117,13 @@ def test_heads_that_do_not_divide_are_refused() -> None:
     assert [finding.reason for finding in prepared.findings] == [Reason.PARALLELISM_MISMATCH]
 
 
+def test_what_cannot_be_rendered_is_a_finding_and_ends_nothing() -> None:
+    patch = {"metadata": {"labels": {"octavo.dev/revision": "mine"}}}
+    prepared = prepare(observed(pod={"patch": patch}), MODEL, DEFAULTS)
+    assert prepared.record is None
+    assert [finding.reason for finding in prepared.findings] == [Reason.SPEC_INVALID]
+
+
 def test_a_stored_revision_stands_as_it_is() -> None:
     before = observed()
     first = prepare(before, MODEL, DEFAULTS)

@@ -53,6 +53,14 @@ def test_auto_rises_with_what_waits_and_says_why() -> None:
     assert [(entry["from"], entry["to"]) for entry in wanted.facts.decisions] == [(1, 2)]
 
 
+def test_auto_keeps_its_number_while_suspended() -> None:
+    counts = waiting(50)
+    assert count(counts, observed(pods=3, status={"scaling": {"desired": 3}}, scaling=AUTO)).replicas == 3
+    asleep = count(counts, observed(pods=0, scaling=AUTO, suspend=True))
+    assert (asleep.replicas, asleep.facts.desired if asleep.facts else None) == (0, 3)
+    assert count(counts, observed(pods=0, scaling=AUTO)).replicas == 3
+
+
 def test_after_a_restart_auto_goes_on_from_the_status() -> None:
     status = {"scaling": {"desired": 3, "decisions": []}}
     assert count(waiting(0), observed(pods=3, status=status, scaling=AUTO)).replicas == 3

@@ -91,6 +91,18 @@ async def test_pauses_grow(resolutions: Resolutions, clock: Clock) -> None:
     assert 200 < pauses[-1] <= 360
 
 
+async def test_a_bug_with_one_model_pauses_like_any_problem(resolutions: Resolutions) -> None:
+    async def broken() -> ResolvedModel:
+        raise ValueError("Port out of range")
+
+    resolutions.get(KEY, "one", broken)
+    await asyncio.sleep(0.01)
+    problem = resolutions.get(KEY, "one", broken)
+    assert isinstance(problem, ModelProblem)
+    assert problem.reason is Reason.RECONCILE_FAILED
+    assert (resolutions.retry_in(KEY) or 0) > 5
+
+
 async def test_another_revision_begins_anew(resolutions: Resolutions) -> None:
     failing, good = Hub(ModelProblem(Reason.REVISION_NOT_FOUND, "no such branch")), Hub(MODEL)
     resolutions.get(KEY, "one", failing)

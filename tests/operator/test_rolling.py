@@ -8,7 +8,15 @@ import pytest
 from octavo_operator.api import parse
 from octavo_operator.effective import RenderDefaults
 from octavo_operator.model.resolved import ResolvedModel
-from octavo_operator.observed import ClusterView, ContainerView, NodeView, Observed, PodView, RevisionView
+from octavo_operator.observed import (
+    ClusterView,
+    ContainerView,
+    NodeView,
+    Observed,
+    PodView,
+    QuotaView,
+    RevisionView,
+)
 from octavo_operator.preparing import Prepared, prepare
 from octavo_operator.reasons import Reason
 from octavo_operator.rolling import Rolling, roll
@@ -110,6 +118,27 @@ def test_a_failed_revision_is_not_tried_again_until_the_spec_changes(serving: Re
     assert again.target == prepared.wanted
 
 
+def test_serving_in_full_clears_an_earlier_failure(serving: RevisionView) -> None:
+    """The first rollout waited too long for a GPU, and got one in the end: it must be there to roll back to."""
+    late = replace(
+        serving, succeeded_at=None, failure={"reason": "RolloutBlockedNoCapacity", "message": "", "at": 900.0}
+    )
+    rolling, prepared = passed(observed(1010.0, OLD, late))
+    [record] = rolling.records
+    assert (record.hash, record.succeeded_at, record.failure) == (prepared.wanted, 1010.0, None)
+
+
+def test_pods_that_were_replaced_condemn_nothing(serving: RevisionView) -> None:
+    begun, prepared = passed(observed(2000.0, NEW, serving))
+    new = next(view for view in begun.observed.revisions if view.hash == prepared.wanted)
+    evicted = pod(
+        "evicted", new.hash, phase="Failed", ready=False, status_reason="Evicted", status_message="disk pressure"
+    )
+    loading = pod("next", new.hash, ready=False, created_at=2050.0)
+    rolling, _ = passed(observed(2100.0, NEW, serving, replace(new, replicas=1, pods=(evicted, loading))))
+    assert rolling.target == new.hash
+
+
 def test_nothing_serves_while_the_first_model_is_not_known() -> None:
     seen = observed()
     rolling = roll(seen, prepare(seen, None, DEFAULTS), 1)
@@ -120,3 +149,40 @@ def test_nothing_serves_while_the_first_model_is_not_known() -> None:
 def test_a_pod_that_no_node_could_hold_is_said_so() -> None:
     rolling, _ = passed(observed(1000.0, OLD, resources={"cpu": "64"}))
     assert [finding.reason for finding in rolling.findings] == [Reason.IMPOSSIBLE_REQUEST]
+
+
+@pytest.mark.parametrize("rollout", [{}, {"strategy": "InPlace"}])
+def test_what_fits_nowhere_takes_no_pod_of_the_stable_revision_away(
+    rollout: dict[str, Any], serving: RevisionView
+) -> None:
+    view = replace(serving, pods=(replace(serving.pods[0], requests={"cpu": 1000, "pods": 1}),))
+    rolling, prepared = passed(observed(2000.0, OLD, view, resources={"cpu": "64"}, rollout=rollout))
+    assert rolling.target == prepared.wanted != serving.hash
+    assert rolling.plan is not None
+    assert rolling.plan.drain == ()
+    assert rolling.plan.replicas[serving.hash] == 1
+    assert Reason.IMPOSSIBLE_REQUEST in [finding.reason for finding in rolling.findings]
+
+
+def test_a_rollout_in_place_that_has_no_place_says_that_it_is_blocked(serving: RevisionView) -> None:
+    busy = replace(NODE, requested={"cpu": 16000})
+    seen = observed(2000.0, NEW, serving, rollout={"strategy": "InPlace"})
+    rolling, _ = passed(replace(seen, cluster=ClusterView(nodes=(busy,))))
+    assert [finding.reason for finding in rolling.findings] == [Reason.ROLLOUT_BLOCKED_NO_CAPACITY]
+    assert rolling.plan is not None
+    assert rolling.plan.drain == ()
+
+
+def test_what_a_quota_never_allows_is_told_as_the_quota_not_as_a_setting_of_the_rollout(serving: RevisionView) -> None:
+    quota = QuotaView("tight", {"requests.cpu": 1500}, {"requests.cpu": 1000})
+    cluster = ClusterView(nodes=(NODE,), quotas=(quota,))
+    view = replace(serving, pods=(replace(serving.pods[0], requests={"cpu": 1000, "pods": 1}),))
+    seen = replace(observed(2000.0, OLD, view, resources={"cpu": "2"}), cluster=cluster)
+    begun, prepared = passed(seen)
+    new = next(each for each in begun.observed.revisions if each.hash == prepared.wanted)
+    refused = replace(new, replicas=1, create_error="exceeded quota: tight")
+    rolling, _ = passed(replace(seen, now=2010.0, revisions=(view, refused)))
+    assert rolling.findings == ()
+    assert rolling.plan is not None
+    assert rolling.plan.blocked
+    assert rolling.plan.drain == ()

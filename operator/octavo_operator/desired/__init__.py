@@ -37,7 +37,7 @@ class ChildInputs:
     operator: OperatorIdentity
     admin_key_hash: str  # sha256:<hex>
     api_key_hashes: Mapping[str, str] = field(default_factory=dict)  # "<secret>/<key>" -> sha256:<hex>
-    egress_ports: frozenset[int] = frozenset()  # revision.egress_ports of all revisions with pods
+    egress_ports: frozenset[int] = frozenset()  # revision.egress_ports of all stored revisions
 
 
 def children(deployment: LLMDeployment, effective: Effective, inputs: ChildInputs) -> list[Manifest]:

@@ -16,7 +16,7 @@ _PATCH = "spec.pod.patch"
 _SECRET_NAME = re.compile(  # as the CRD's rule for spec.pod.env has it; TOKENIZERS_PARALLELISM is none
     r"(^|_)(token|secret|api_?key|access_?key|private_?key|credentials?)(_|$)|passw(or)?d", re.IGNORECASE
 )
-_SECRET_VALUE = re.compile(r"hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}")
+_SECRET_VALUE = re.compile(r"(?<![A-Za-z0-9])(hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,})")
 _TEMPLATE_METADATA = frozenset({"labels", "annotations"})
 _OF_THE_SERVER = frozenset({"$patch", "containers", "initContainers", "volumes", "terminationGracePeriodSeconds"})
 
@@ -83,6 +83,8 @@ def _check(deployment: LLMDeployment) -> None:
         for index, container in enumerate(_items(spec.get(kind))):
             if isinstance(container, Mapping):
                 _check_environment(f"{_PATCH}.spec.{kind}[{index}].env", _items(container.get("env")))
+    for field, value in (("labels", pod.labels), ("annotations", pod.annotations), ("patch", pod.patch)):
+        _check_literals(f"spec.pod.{field}", value)
 
 
 def _mapping(parent: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
@@ -116,9 +118,24 @@ def _check_environment(field: str, variables: Iterable[Any]) -> None:
             continue
         name = str(variable.get("name", ""))
         if _SECRET_NAME.search(name) or _SECRET_VALUE.search(str(variable["value"])):
-            raise SpecProblem(
-                f"{field}[{name}]", "looks like a secret; put it into a Secret and write valueFrom.secretKeyRef."
-            )
+            raise _literal_secret(f"{field}[{name}]")
+
+
+def _check_literals(field: str, value: Any) -> None:
+    """A token can stand anywhere in a patch: in an argument, a command, an annotation."""
+    if isinstance(value, str):
+        if _SECRET_VALUE.search(value):
+            raise _literal_secret(field)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _check_literals(f"{field}.{key}", item)
+    else:
+        for index, item in enumerate(_items(value)):
+            _check_literals(f"{field}[{index}]", item)
+
+
+def _literal_secret(field: str) -> SpecProblem:
+    return SpecProblem(field, "looks like a secret; put it into a Secret and write valueFrom.secretKeyRef.")
 
 
 def _check_selected(before: Template, after: Template) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from octavo_operator.observed import ClusterView, NodeView, QuotaView
+from octavo_operator.observed import ClusterView, NodeView, PodView, QuotaView
 from octavo_operator.quantity import format_quantity
 from octavo_operator.rollout import node_fit
+from octavo_operator.rollout.replica_set import FINISHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Headroom:
     in_quota: int | None  # None: no quota speaks of what the pod asks for
     reason: str  # what bounds it, for people
     impossible: str = ""  # one sentence when no node could take the pod even if it were empty
+    instead: bool = True  # whether one fits at least in the place of all of our own pods
 
     @property
     def pods(self) -> int:
@@ -34,8 +36,12 @@ def headroom(
     cluster: ClusterView,
     limit: int = 1000,
     limits: Mapping[str, int] | None = None,
+    own: Iterable[PodView] = (),
 ) -> Headroom:
-    """`limits`: what the pod's limits sum up to, for quotas on `limits.*`; left out, the same as `requests`."""
+    """`limits`: what the pod's limits sum up to, for quotas on `limits.*`; left out, the same as `requests`.
+
+    `own`: the pods that may make way for it, terminating ones included.
+    """
     matching = [node for node in cluster.nodes if node_fit.matches(node, template_spec)]
     usable = [node for node in matching if node.schedulable and node_fit.tolerates(node, template_spec)]
     on_nodes = _fit_on_all(requests, usable, limit)
@@ -47,6 +53,7 @@ def headroom(
         in_quota=None if in_quota is None else min(limit, in_quota),
         reason=_reason(requests, usable, bool(matching), on_nodes, in_quota, quota_name),
         impossible=_impossible(requests, matching),
+        instead=not cluster.nodes or _fits_instead(requests, limits or requests, usable, cluster.quotas, own),
     )
 
 
@@ -80,6 +87,34 @@ def _quota_fit(requests: Mapping[str, int], limits: Mapping[str, int], quota: Qu
     return min(counts, default=None)
 
 
+def _fits_instead(
+    requests: Mapping[str, int],
+    limits: Mapping[str, int],
+    nodes: Iterable[NodeView],
+    quotas: Iterable[QuotaView],
+    own: Iterable[PodView],
+) -> bool:
+    """Whether taking our own pods away could make room for one: else it would cost service and gain nothing."""
+    held = [pod for pod in own if pod.phase not in FINISHED]
+
+    def fits_on(node: NodeView) -> bool:
+        ours = [pod.requests for pod in held if pod.node == node.name]
+        freed = {name: sum(each.get(name, 0) for each in ours) for name in requests}
+        return all(_free(node, name) + freed[name] >= amount for name, amount in requests.items())
+
+    def allows(quota: QuotaView) -> bool:
+        for key, hard in quota.hard.items():
+            # Of our pods only the requests are known: a bound on limits says no only where it always would.
+            used = 0 if key.startswith("limits.") else quota.used.get(key, 0)
+            freed = sum(_counted(key, pod.requests, {}) for pod in held)
+            amount = _counted(key, requests, limits)
+            if amount > 0 and max(0, used - freed) + amount > hard:
+                return False
+        return True
+
+    return any(map(fits_on, nodes)) and all(map(allows, quotas))
+
+
 def _counted(key: str, requests: Mapping[str, int], limits: Mapping[str, int]) -> int:
     """What one pod adds to a quota's key."""
     if key in ("pods", "count/pods"):
@@ -100,6 +135,8 @@ def _impossible(requests: Mapping[str, int], matching: Iterable[NodeView]) -> st
         return ""
     for name, wanted in _scarcest_first(requests):
         largest = max(node.allocatable.get(name, 0) for node in nodes)
+        if largest == 0:
+            return ""  # nodes of that kind may yet come: a pool that is scaled to zero
         if wanted > largest:
             return (
                 f"A replica asks for {format_quantity(name, wanted)} {name}; "

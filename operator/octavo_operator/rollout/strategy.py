@@ -32,6 +32,11 @@ class StrategyDecision:
     max_unavailable: int  # wanted pods that may be missing
     reason: str
 
+    @property
+    def is_held(self) -> bool:
+        """No pod may come, and none may go."""
+        return self.max_surge == 0 and self.max_unavailable == 0
+
 
 @dataclass(frozen=True, slots=True)
 class Ongoing:
@@ -60,7 +65,7 @@ def decide(
         case "Recreate":
             return StrategyDecision(Strategy.RECREATE, 0, max(1, desired), "spec.rollout.strategy is Recreate")
         case "InPlace":
-            return _in_place(rollout, "spec.rollout.strategy is InPlace")
+            return _in_place(rollout, "spec.rollout.strategy is InPlace", headroom)
         case "Surge":
             surge = 1 if rollout.max_surge is None else rollout.max_surge
             return _surge(rollout, surge, _asked(surge, spare, headroom))
@@ -71,14 +76,17 @@ def decide(
 def _auto(rollout: Rollout, headroom: Headroom, spare: int) -> StrategyDecision:
     wanted = 1 if rollout.max_surge is None else rollout.max_surge
     if wanted == 0:
-        return _in_place(rollout, "spec.rollout.maxSurge is 0")
+        return _in_place(rollout, "spec.rollout.maxSurge is 0", headroom)
     if spare >= 1:
         fits = min(wanted, spare)
         return _surge(rollout, fits, f"room for {fits} more {'replica' if fits == 1 else 'replicas'}")
     if rollout.max_unavailable == 0:
         reason = f"no room for one more replica ({headroom.reason}), and spec.rollout.maxUnavailable is 0"
         return StrategyDecision(Strategy.SURGE, wanted, 0, reason)
-    return _in_place(rollout, f"no room for one more replica: {headroom.reason}")
+    if not headroom.instead:
+        reason = f"no room for a new replica, not even in the place of the present ones: {headroom.reason}"
+        return StrategyDecision(Strategy.SURGE, wanted, 0, reason)
+    return _in_place(rollout, f"no room for one more replica: {headroom.reason}", headroom)
 
 
 def _surge(rollout: Rollout, surge: int, reason: str) -> StrategyDecision:
@@ -88,7 +96,11 @@ def _surge(rollout: Rollout, surge: int, reason: str) -> StrategyDecision:
     return StrategyDecision(Strategy.SURGE, surge, unavailable, reason)
 
 
-def _in_place(rollout: Rollout, reason: str) -> StrategyDecision:
+def _in_place(rollout: Rollout, reason: str, headroom: Headroom) -> StrategyDecision:
+    """Nothing is taken away for a pod that would find no room all the same."""
+    if not headroom.instead:
+        held = f"{reason}, but a new replica has no room even in the place of the present ones: {headroom.reason}"
+        return StrategyDecision(Strategy.IN_PLACE, 0, 0, held)
     return StrategyDecision(Strategy.IN_PLACE, 0, max(1, rollout.max_unavailable or 1), reason)
 
 

@@ -37,6 +37,7 @@ class VerdictInput:
     blocking: Blocking | None
     progress_deadline_seconds: float
     paused: bool = False
+    desired: int = 1  # replicas wanted now
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def verdict(given: VerdictInput) -> Verdict:
     """Of the revision that is being rolled out."""
     revision, blocking, now = given.revision, given.blocking, given.now
     started = revision.started_at
-    if given.paused or started is None or _has_served(revision, started):
+    if given.paused or started is None or _has_served(revision, started) or not _is_tried(given):
         return Verdict(False)
     left = []
     if blocking is not None and blocking.stalled:
@@ -69,9 +70,19 @@ def verdict(given: VerdictInput) -> Verdict:
 
 
 def last_progress(revision: RevisionView, started: float) -> float:
-    """When the rollout last got on: it began, or one more of its pods became ready."""
-    ready = [pod.ready_at for pod in revision.pods if is_active(pod) and pod.ready and pod.ready_at is not None]
-    return max([started, *ready])
+    """When the rollout last got on: it began, one more of its pods was made, or became ready.
+
+    A pod that is replaced again and again makes no progress: only the oldest of each that is not ready counts.
+    """
+    active = [pod for pod in revision.pods if is_active(pod)]
+    ready = [pod.ready_at for pod in active if pod.ready and pod.ready_at is not None]
+    made = [pod.created_at for pod in active if not pod.ready]
+    return max([started, *ready, *([min(made)] if made else [])])
+
+
+def _is_tried(given: VerdictInput) -> bool:
+    """Whether it had a chance: held back, suspended or waiting for old pods to drain, it cannot fail."""
+    return given.desired > 0 and bool(given.revision.pods or given.revision.create_error)
 
 
 def _has_served(revision: RevisionView, started: float) -> bool:

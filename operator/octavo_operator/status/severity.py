@@ -32,6 +32,7 @@ SEVERITY: tuple[Reason, ...] = (
     # pods refused
     Reason.POD_SECURITY_DENIED,
     Reason.ADMISSION_DENIED,
+    Reason.NAME_TAKEN,
     Reason.IMAGE_PULL_FAILED,
     Reason.CONTAINER_REFUSED,
     # pods that ran and failed

@@ -10,7 +10,7 @@ from octavo_operator.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class StatusEvent:
-    """For events.k8s.io: one line in `kubectl describe`."""
+    """One line in `kubectl describe`."""
 
     warning: bool
     reason: str

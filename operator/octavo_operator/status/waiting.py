@@ -13,6 +13,7 @@ _IMAGE_REASONS = frozenset(
 _CONTAINER_REASONS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PostStartHookError"}
 )
+_VOLUMES_ARE_THERE = frozenset({"SuccessfulAttachVolume", "Pulling", "Pulled", "Created"})
 _PASSING = re.compile(
     r"(?i)timeout|timed out|toomanyrequests|429|connection re(?:set|fused)|\bEOF\b|temporar|\b50[0234]\b"
 )
@@ -29,7 +30,7 @@ def held_up(pod: PodView) -> Finding | None:
     if reason in _IMAGE_REASONS:
         return _image(pod, reason, message)
     if reason in _CONTAINER_REASONS:
-        return _refused(reason, message)
+        return _refused(pod, reason, message)
     return _volume(pod) or _sandbox(pod) or _making(pod)
 
 
@@ -42,22 +43,24 @@ def _image(pod: PodView, reason: str, message: str) -> Finding:
     return Finding(Reason.IMAGE_PULL_FAILED, message or f"{reason}.", stalled=not passing, since=pod.scheduled_at)
 
 
-def _refused(reason: str, message: str) -> Finding:
+def _refused(pod: PodView, reason: str, message: str) -> Finding:
+    since = pod.scheduled_at or pod.created_at
     if "no space left" in message:
-        return Finding(Reason.DISK_FULL, message)
+        return Finding(Reason.DISK_FULL, message, since=since)
     if _MISSING.search(message):
-        return Finding(Reason.REFERENCE_MISSING, message)
-    return Finding(Reason.CONTAINER_REFUSED, message or f"{reason}.")
+        return Finding(Reason.REFERENCE_MISSING, message, since=since)
+    return Finding(Reason.CONTAINER_REFUSED, message or f"{reason}.", since=since)
 
 
 def _volume(pod: PodView) -> Finding | None:
+    later = max((event.at for event in pod.events if event.reason in _VOLUMES_ARE_THERE), default=0.0)
     attach = _newest(pod, "FailedAttachVolume")
-    if attach is not None:
+    if attach is not None and attach.at > later:
         shared = "multi-attach" in attach.message.lower()
         reason = Reason.VOLUME_MULTI_ATTACH if shared else Reason.WAITING_FOR_VOLUME
         return Finding(reason, attach.message, since=attach.at)
     mount = _newest(pod, "FailedMount")
-    if mount is None:
+    if mount is None or mount.at <= later:
         return None
     reason = Reason.REFERENCE_MISSING if _MISSING.search(mount.message) else Reason.WAITING_FOR_VOLUME
     return Finding(reason, mount.message, since=mount.at)

@@ -111,6 +111,34 @@ def test_a_literal_secret_is_refused_and_not_repeated(
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("pod", "field"),
+    [
+        ({"annotations": {"note": SECRET}}, "spec.pod.annotations.note"),
+        ({"patch": {"metadata": {"annotations": {"note": SECRET}}}}, "spec.pod.patch.metadata.annotations.note"),
+        (
+            {"patch": {"spec": {"containers": [{"name": "octavo", "args": ["serve", f"--hf-token={SECRET}"]}]}}},
+            "spec.pod.patch.spec.containers[0].args[1]",
+        ),
+        (
+            {"patch": {"spec": {"containers": [{"name": "side", "command": ["sh", "-c", f"login {SECRET}"]}]}}},
+            "spec.pod.patch.spec.containers[0].command[2]",
+        ),
+    ],
+)
+def test_a_token_is_refused_wherever_it_stands(pod: dict[str, Any], field: str, render: Callable[..., Any]) -> None:
+    with pytest.raises(SpecProblem, match="secretKeyRef") as caught:
+        render({"pod": pod})
+    assert caught.value.field == field
+    assert SECRET not in str(caught.value)
+
+
+def test_a_word_that_only_ends_like_a_token_is_none(render: Callable[..., Any]) -> None:
+    args = ["serve", "/model", "--served-model-name", "task-with-a-rather-long-name-of-its-own"]
+    patch = {"spec": {"containers": [{"name": "octavo", "args": args}]}}
+    assert render({"pod": {"patch": patch}}).container["args"] == args
+
+
 def test_a_secret_by_reference_is_welcome(render: Callable[..., Any]) -> None:
     source = {"secretKeyRef": {"name": "s", "key": "k"}}
     rendered = render({"pod": {"env": [{"name": "MY_TOKEN", "valueFrom": source}]}})

@@ -1,10 +1,11 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octavo_operator.observed import ClusterView, NodeView, QuotaView
+from octavo_operator.observed import ClusterView, NodeView, PodView, QuotaView
 from octavo_operator.rollout.capacity import headroom
 
 GPU = "nvidia.com/gpu"
@@ -93,9 +94,11 @@ def test_resources_that_no_single_node_has_together_are_impossible() -> None:
     assert room.impossible == "No node has all that a replica asks for together: 8 nvidia.com/gpu, 100 cpu."
 
 
-def test_a_resource_that_no_node_knows_is_impossible() -> None:
+def test_a_resource_that_no_node_has_may_yet_come() -> None:
+    """A pool of GPU nodes that is scaled to zero: the pod that waits is what makes it grow."""
     room = headroom({"amd.com/gpu": 1, "pods": 1}, {}, cluster(node()))
-    assert room.impossible == "A replica asks for 1 amd.com/gpu; the largest node that it may use has 0."
+    assert room.impossible == ""
+    assert room.pods == 0
 
 
 @given(
@@ -120,3 +123,37 @@ def test_one_pod_more_takes_exactly_one_from_the_headroom(nodes: list[tuple[int,
 def test_nodes_are_counted_no_further_than_the_limit() -> None:
     nodes = cluster(*(node(f"n{number}") for number in range(5)))
     assert [headroom(POD, {}, nodes, limit=limit).pods for limit in (1, 4, 5, 100)] == [1, 4, 5, 20]
+
+
+def test_a_pod_may_fit_in_the_place_of_ours_on_a_full_node(pod: Callable[..., PodView]) -> None:
+    ours = [pod(requests={GPU: 2, "pods": 1})]
+    assert headroom({GPU: 2, "pods": 1}, {}, cluster(node(used=8)), own=ours).instead
+    assert not headroom({GPU: 2, "pods": 1}, {}, cluster(node(used=8))).instead
+
+
+@pytest.mark.parametrize("gpus", [4, 16])
+def test_giving_up_our_pods_gains_nothing_for_one_that_is_larger_than_their_room(
+    gpus: int, pod: Callable[..., PodView]
+) -> None:
+    ours = [pod(requests={GPU: 2, "pods": 1})]
+    assert not headroom({GPU: gpus, "pods": 1}, {}, cluster(node(used=8)), own=ours).instead
+
+
+def test_our_pods_elsewhere_make_no_room_on_a_node_that_is_wanted(pod: Callable[..., PodView]) -> None:
+    nodes = cluster(node(used=8, labels={"kind": "old"}), node("n2", used=8, labels={"kind": "new"}))
+    ours = [pod(requests={GPU: 2, "pods": 1})]
+    assert not headroom({GPU: 2, "pods": 1}, {"nodeSelector": {"kind": "new"}}, nodes, own=ours).instead
+
+
+@pytest.mark.parametrize(("asked", "fits"), [(16, True), (17, False)])
+def test_a_quota_that_is_too_small_for_the_new_pod_even_without_ours(
+    asked: int, fits: bool, pod: Callable[..., PodView]
+) -> None:
+    quota = QuotaView("team", {"requests.memory": 16, "limits.memory": 16}, {"requests.memory": 12})
+    ours = [pod(requests={"memory": 12, "pods": 1})]
+    nodes = cluster(node(), quotas=(quota,))
+    assert headroom({"memory": asked, "pods": 1}, {}, nodes, own=ours).instead is fits
+
+
+def test_where_nodes_may_not_be_seen_in_place_is_tried() -> None:
+    assert headroom(POD, {}, cluster()).instead

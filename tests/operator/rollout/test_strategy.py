@@ -120,3 +120,22 @@ def test_in_place_goes_on_while_a_pod_that_leaves_is_still_seen(pod: Make) -> No
 def test_a_new_rollout_looks_afresh(pod: Make) -> None:
     ongoing = Ongoing(Strategy.SURGE, NOW, [2, 0])
     assert decide(rollout(), room(0), 2, [pod("a"), pod("b")], ongoing=ongoing).strategy is Strategy.IN_PLACE
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (rollout(), (Strategy.SURGE, 1, 0)),
+        (rollout(max_unavailable=1), (Strategy.SURGE, 1, 0)),
+        (rollout(max_surge=0), (Strategy.IN_PLACE, 0, 0)),
+        (rollout(strategy="InPlace"), (Strategy.IN_PLACE, 0, 0)),
+    ],
+)
+def test_no_pod_is_taken_away_for_one_that_would_find_no_room_even_then(
+    spec: Rollout, expected: tuple[Strategy, int, int], pod: Make
+) -> None:
+    nowhere = Headroom(0, None, "no node has 8 nvidia.com/gpu free (at most 0)", instead=False)
+    decision = decide(spec, nowhere, 1, [pod()])
+    assert numbers(decision) == expected
+    assert decision.reason.endswith("in the place of the present ones: no node has 8 nvidia.com/gpu free (at most 0)")
+    assert decision.is_held is (expected[0] is Strategy.IN_PLACE)

@@ -12,11 +12,16 @@ Make = Callable[..., RevisionView]
 
 
 @pytest.fixture
-def ask(revision: Make) -> Callable[..., Verdict]:
+def ask(revision: Make, pod: Callable[..., PodView]) -> Callable[..., Verdict]:
     def ask(after: float, blocking: Blocking | None, *pods: PodView, **fields: Any) -> Verdict:
-        paused = fields.pop("paused", False)
+        paused, desired = fields.pop("paused", False), fields.pop("desired", 1)
+        if not fields.pop("held", False):
+            pods = pods or (pod(ready=False, created_at=START),)
         target = revision("b", 1, *pods, **({"started_at": START} | fields))
-        return verdict(VerdictInput(START + after, target, blocking, progress_deadline_seconds=900, paused=paused))
+        given = VerdictInput(
+            START + after, target, blocking, progress_deadline_seconds=900, paused=paused, desired=desired
+        )
+        return verdict(given)
 
     return ask
 
@@ -60,7 +65,7 @@ def test_the_deadline_fails_what_is_only_slow(ask: Ask) -> None:
 def test_each_pod_that_becomes_ready_is_progress(ask: Ask, pod: Callable[..., PodView]) -> None:
     assert not ask(1000, None, pod(ready_at=START + 200)).failed
     assert ask(1100, None, pod(ready_at=START + 200)).failed
-    assert ask(1000, None, pod(ready_at=START + 200, ready=False)).failed
+    assert ask(1000, None, pod(ready_at=START + 200, ready=False, created_at=START)).failed
 
 
 def test_a_revision_that_has_served_is_not_judged_again(ask: Ask) -> None:
@@ -73,6 +78,22 @@ def test_a_revision_that_is_the_target_again_is_judged_again(ask: Ask) -> None:
 
 def test_while_paused_no_time_passes(ask: Ask) -> None:
     assert ask(5000, None, paused=True) == Verdict(False)
+
+
+def test_a_revision_without_a_pod_has_not_been_tried(ask: Ask) -> None:
+    """Paused a while ago, held by a download, or behind an old pod that still drains."""
+    assert not ask(5000, None, held=True).failed
+    assert ask(5000, None, held=True, create_error="exceeded quota").failed
+
+
+def test_at_zero_replicas_nothing_can_fail(ask: Ask) -> None:
+    assert not ask(5000, blocked(Reason.IMAGE_PULL_FAILED), desired=0).failed
+
+
+def test_the_deadline_counts_from_the_pod_that_waits(ask: Ask, pod: Callable[..., PodView]) -> None:
+    late = pod(ready=False, created_at=START + 3000)
+    assert not ask(3500, None, late).failed
+    assert ask(3900, None, late).failed
 
 
 def test_a_revision_that_is_not_being_rolled_out_is_not_judged(ask: Ask) -> None:

@@ -1,0 +1,163 @@
+"""Deleting an LLMDeployment: nothing of it stays, nobody waits for anything, at whatever moment and whether the operator runs or not."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from e2e.hub import Hub
+from e2e.inventory import inventory
+from e2e.kubernetes import Object, condition, wait_for
+from e2e.manifests import START_S, hub_model, small_model
+from e2e.models import Claim
+from e2e.operator_release import OperatorRelease
+from e2e.streams import ask
+from e2e.workspace import Workspace
+
+DELETE_S = 10  # for `kubectl delete` to return: no finalizer holds the object
+GONE_S = 90  # for the last pod; its grace period is 46 s here
+
+
+@pytest.mark.core
+@pytest.mark.usefixtures("model_claim")
+async def test_nothing_stays_of_a_deleted_model(workspace: Workspace) -> None:
+    before = await inventory(workspace)
+    await workspace.apply(small_model("smollm", replicas=2))
+    await workspace.wait_ready("smollm", START_S)
+    made = await inventory(workspace) - before
+    kinds = {each.partition("/")[0] for each in made}
+    assert {"LLMDeployment", "PodDisruptionBudget", "NetworkPolicy", "ControllerRevision", "Secret", "Pod"} <= kinds
+    assert (await workspace.deployment("smollm"))["metadata"].get("finalizers") is None
+    await delete_at_once(workspace, "smollm")
+    await only(workspace, before)
+
+
+@pytest.mark.usefixtures("model_claim")
+async def test_a_model_applied_again_at_once_is_served_again(workspace: Workspace) -> None:
+    """Children of the deleted one still go while those of the new one, of the same names, come."""
+    manifest = small_model("smollm")
+    await workspace.apply(manifest)
+    await workspace.wait_ready("smollm", START_S)
+    await delete_at_once(workspace, "smollm")
+    await workspace.apply(manifest)
+    await workspace.wait_ready("smollm", START_S)
+    assert "Paris" in await ask(await workspace.url("smollm"), "smollm", "What is the capital of France?")
+    uid = (await workspace.deployment("smollm"))["metadata"]["uid"]
+
+    async def all_of_the_new_one() -> bool:
+        owned = [
+            reference["uid"]
+            for kind in ("Service", "Secret", "Deployment", "ControllerRevision", "NetworkPolicy", "ServiceAccount")
+            for child in await workspace.select(kind, "octavo.dev/deployment=smollm")
+            for reference in child["metadata"]["ownerReferences"]
+        ]
+        return set(owned) == {uid}
+
+    await wait_for("the old one's children to be gone", all_of_the_new_one, GONE_S)
+    await workspace.wait_ready("smollm", START_S)
+
+
+@pytest.mark.parametrize("moment", ["downloading", "image missing", "no room", "suspended"])
+async def test_a_model_can_be_deleted_at_any_moment(
+    workspace: Workspace, hub: Hub, tmp_path: Path, moment: str
+) -> None:
+    async with claim_of_weights(workspace, tmp_path):
+        before = await inventory(workspace)
+        hub.behave(bytes_per_second=200_000)
+        await workspace.apply(small_model("smollm", **UNFINISHED[moment](hub)))
+        await wait_for(f"the model to be {moment}", lambda: has_reason(workspace, REASONS[moment]), 60)
+        await delete_at_once(workspace, "smollm")
+        await only(workspace, before)
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("model_claim")
+async def test_a_model_can_be_deleted_while_no_operator_runs(
+    workspace: Workspace, operator_release: OperatorRelease
+) -> None:
+    before = await inventory(workspace)
+    await workspace.apply(small_model("smollm", replicas=2))
+    await workspace.wait_ready("smollm", START_S)
+    async with no_operator(operator_release):
+        await delete_at_once(workspace, "smollm")
+        await only(workspace, before)
+
+
+def shared_cache(hub: Hub) -> Object:
+    return {
+        "model": hub_model(hub.url),
+        "cache": {"mode": "SharedPVC", "sharedPVC": {"claimName": "weights"}},
+    }
+
+
+UNFINISHED = {
+    "downloading": shared_cache,
+    "image missing": lambda hub: {
+        "model": hub_model(hub.url),
+        "engine": {"device": "cpu", "maxModelLen": 1024, "image": "octavo.local/nobody-built-this:1"},
+    },
+    "no room": lambda hub: {"model": hub_model(hub.url), "resources": {"cpu": "900", "memory": "2Gi"}},
+    "suspended": lambda hub: {"model": hub_model(hub.url), "suspend": True},
+}
+REASONS = {
+    "downloading": {"Downloading"},
+    "image missing": {"ImagePullFailed", "ImagePulling"},
+    "no room": {"WaitingForNode", "ImpossibleRequest"},
+    "suspended": {"Suspended"},
+}
+
+
+@asynccontextmanager
+async def claim_of_weights(workspace: Workspace, folder: Path) -> AsyncIterator[None]:
+    folder.chmod(0o777)
+    claim = Claim(workspace, "weights")
+    await claim.create(folder)
+    try:
+        yield
+    finally:
+        await claim.remove()
+
+
+@asynccontextmanager
+async def no_operator(release: OperatorRelease) -> AsyncIterator[None]:
+    """Inside the block no pod of the operator runs."""
+    name = "deployment/octavo-operator"
+    replicas = await asyncio.to_thread(release.kubectl, "get", name, "--output=jsonpath={.spec.replicas}")
+    await asyncio.to_thread(release.kubectl, "scale", name, "--replicas=0")
+    pods = "--selector=app.kubernetes.io/name=octavo-operator"
+    await asyncio.to_thread(release.kubectl, "wait", "pods", pods, "--for=delete", "--timeout=60s")
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(release.kubectl, "scale", name, f"--replicas={replicas}")
+        await asyncio.to_thread(release.kubectl, "rollout", "status", name, "--timeout=90s")
+
+
+async def has_reason(workspace: Workspace, reasons: set[str]) -> bool:
+    seen = await workspace.deployment("smollm")
+    return any(condition(seen, kind).get("reason") in reasons for kind in ("Ready", "Stalled", "Reconciling"))
+
+
+async def delete_at_once(workspace: Workspace, name: str) -> None:
+    """As a person does it: kubectl waits until the object is gone."""
+    started = time.monotonic()
+    await workspace.kubectl("delete", "llmdeployment", name, f"--timeout={DELETE_S}s")
+    assert time.monotonic() - started < DELETE_S
+
+
+async def only(workspace: Workspace, expected: frozenset[str]) -> None:
+    """Until the namespace holds these objects and no others."""
+    left: frozenset[str] = frozenset()
+
+    async def probe() -> bool:
+        nonlocal left
+        left = await inventory(workspace)
+        await asyncio.sleep(0.5)
+        return left == expected
+
+    try:
+        await wait_for("what belongs to the model to be gone", probe, GONE_S)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; left: {sorted(left - expected)}; missing: {sorted(expected - left)}") from None
