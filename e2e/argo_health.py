@@ -26,8 +26,10 @@ class Sight:
 
     def keep(self, file: Path) -> None:
         """For the unit test of the script; without what differs from run to run and says nothing."""
-        metadata = {name: self.resource["metadata"][name] for name in ("name", "generation")}
-        kept = {key: self.resource[key] for key in ("apiVersion", "kind", "spec", "status") if key in self.resource}
+        metadata: Object = {name: self.resource["metadata"][name] for name in ("name", "generation")}
+        kept: Object = {
+            key: self.resource[key] for key in ("apiVersion", "kind", "spec", "status") if key in self.resource
+        }
         recorded = {"health": self.health, "resource": {**kept, "metadata": metadata}}
         file.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
 

@@ -26,7 +26,6 @@ STABLE_SPEC: Object = {
     "engine": {"device": "cpu", "maxModelLen": 1024},
     "resources": {"cpu": "200m", "memory": "2Gi"},
     "rollout": {"drain": {"timeoutSeconds": 30, "unrouteSeconds": 1}},
-    "pod": {"nodeSelector": {"kubernetes.io/hostname": "node1"}},
 }
 
 

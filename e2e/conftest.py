@@ -4,6 +4,7 @@ The operator is installed once by the process that pytest was started as, before
 `-n 4` the workers share it. Faults are for tests that run alone.
 """
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -87,6 +88,16 @@ async def model_claim(workspace: Workspace, model_folder: Path) -> AsyncIterator
     """A claim whose root is the model's folder: `pvc://model`."""
     claim = Claim(workspace, "model")
     await claim.create(model_folder)
+    yield claim
+    await claim.remove()
+
+
+@pytest.fixture
+async def weights_claim(workspace: Workspace, tmp_path: Path) -> AsyncIterator[Claim]:
+    """An empty claim that any user may write on."""
+    await asyncio.to_thread(tmp_path.chmod, 0o777)
+    claim = Claim(workspace, "weights")
+    await claim.create(tmp_path)
     yield claim
     await claim.remove()
 

@@ -15,18 +15,14 @@ OPERATOR_SECRET = "octavo-operator-admin"
 OPERATOR_PODS = "app.kubernetes.io/name=octavo-operator"
 
 
-async def places_of_secrets(
-    workspace: Workspace, values: Mapping[str, str], holders: frozenset[str]
-) -> list[str]:
+async def places_of_secrets(workspace: Workspace, values: Mapping[str, str], holders: frozenset[str]) -> list[str]:
     """`<secret> in <place>` for each place where a value of `values` (by what it is) can be read.
 
     `holders` are the Secrets that are made to hold them; every other object of the namespace, every log of its pods and of
     the operator's is searched.
     """
     texts = [*_objects(await everything(workspace), holders), *await _logs(workspace)]
-    return [
-        f"{what} in {place}" for place, text in texts for what, value in values.items() if _is_in(value, text)
-    ]
+    return [f"{what} in {place}" for place, text in texts for what, value in values.items() if _is_in(value, text)]
 
 
 async def admin_key(workspace: Workspace, name: str) -> str:

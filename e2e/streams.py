@@ -15,6 +15,7 @@ from enum import Enum, auto
 from typing import Any
 
 import aiohttp
+from e2e.kubernetes import wait_for
 
 CALL_TIMEOUT_S = 300
 PAUSE_AFTER_FAILURE_S = 0.2  # a failing server is not hammered
@@ -89,6 +90,19 @@ async def ask(url: str, model: str, question: str, *, max_tokens: int = 32, api_
         if answer.status != 200:
             raise aiohttp.ClientResponseError(answer.request_info, (), status=answer.status, message=text[:500])
         return str(json.loads(text)["choices"][0]["message"]["content"])
+
+
+async def wait_reachable(url: str, within: float = 20.0) -> None:
+    """Until connections come through: the proxies hear of a Service's first pod a moment after its status says Ready."""
+
+    async def probe() -> bool:
+        try:
+            async with _session() as session, session.get(f"{url}/health"):
+                return True
+        except aiohttp.ClientConnectorError:
+            return False
+
+    await wait_for(f"{url} to take connections", probe, within)
 
 
 @asynccontextmanager

@@ -5,8 +5,6 @@ import base64
 import json
 import random
 import secrets
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -18,7 +16,7 @@ from e2e.models import Claim
 from e2e.operator_release import NAMESPACE
 from e2e.secret_search import admin_key, places_of_secrets
 from e2e.settings import Settings
-from e2e.streams import ask
+from e2e.streams import ask, wait_reachable
 from e2e.workspace import Workspace
 
 CAPITAL = "What is the capital of France?"
@@ -47,18 +45,6 @@ def random_uid() -> int:
     return random.randrange(1_000_000_000, 2_000_000_000)
 
 
-@pytest.fixture
-async def weights_claim(workspace: Workspace, tmp_path: Path) -> AsyncIterator[Claim]:
-    """An empty claim that any user may write on."""
-    folder = tmp_path / "weights"
-    folder.mkdir()
-    folder.chmod(0o777)
-    claim = Claim(workspace, "weights")
-    await claim.create(folder)
-    yield claim
-    await claim.remove()
-
-
 def as_user(uid: int) -> Object:
     """`spec.pod` that gives all pods a user, as an admission webhook of the platform would."""
     return {"patch": {"spec": {"securityContext": {"runAsUser": uid, "runAsGroup": uid}}}}
@@ -70,7 +56,9 @@ async def test_a_serving_pod_runs_as_any_user_on_a_read_only_root(workspace: Wor
         await workspace.kubectl("run", "bare", "--image=any", "--dry-run=server")
     await workspace.apply(small_model("smollm", pod=as_user(random_uid)))
     await workspace.wait_ready("smollm", START_S)
-    assert "Paris" in await ask(await workspace.url("smollm"), "smollm", CAPITAL)
+    url = await workspace.url("smollm")
+    await wait_reachable(url)
+    assert "Paris" in await ask(url, "smollm", CAPITAL)
     [pod] = await workspace.pods("smollm")
     portrait = await portrait_of(workspace.kube, workspace.name, pod["metadata"]["name"], "octavo")
     assert portrait == {**RESTRICTED_PORTRAIT, "uid": random_uid, "api_token": False}
@@ -118,7 +106,9 @@ async def test_a_gated_model_reaches_its_pods_and_no_secret_shows_up_anywhere(
     await workspace.wait_stalled("smollm", "ModelAccessDenied")
     await put_secret(workspace, "hub", {"HF_TOKEN": right})
     await workspace.wait_ready("smollm", START_S)
-    assert "Paris" in await ask(await workspace.url("smollm"), "smollm", CAPITAL, api_key=api_key)
+    url = await workspace.url("smollm")
+    await wait_reachable(url)
+    assert "Paris" in await ask(url, "smollm", CAPITAL, api_key=api_key)
 
     hub.behave(status=500)  # whoever needs it now is lost
     await workspace.patch("LLMDeployment", "smollm", {"spec": {"replicas": 2}})
@@ -143,6 +133,7 @@ async def test_keys_come_and_go_with_their_secrets_and_no_pod_restarts(workspace
     await workspace.wait_ready("smollm", START_S)
     [pod] = await workspace.pods("smollm")
     url = await workspace.url("smollm")
+    await wait_reachable(url)
     assert [await code(url, key) for key in ("", first)] == [401, 401], "no Secret matches: the door is shut"
 
     await put_secret(workspace, "other", {"laptop": first}, {"octavo-keys": "embeddings"})

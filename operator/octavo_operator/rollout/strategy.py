@@ -70,7 +70,8 @@ def decide(
             surge = 1 if rollout.max_surge is None else rollout.max_surge
             return _surge(rollout, surge, _asked(surge, spare, headroom))
         case _:  # Auto, the default
-            return _auto(rollout, headroom, _steady(spare, desired, present, ongoing))
+            is_certain = bool(headroom.impossible)  # by the size of the nodes, whoever is on them
+            return _auto(rollout, headroom, spare if is_certain else _steady(spare, desired, present, ongoing))
 
 
 def _auto(rollout: Rollout, headroom: Headroom, spare: int) -> StrategyDecision:

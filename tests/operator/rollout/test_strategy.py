@@ -139,3 +139,16 @@ def test_no_pod_is_taken_away_for_one_that_would_find_no_room_even_then(
     assert numbers(decision) == expected
     assert decision.reason.endswith("in the place of the present ones: no node has 8 nvidia.com/gpu free (at most 0)")
     assert decision.is_held is (expected[0] is Strategy.IN_PLACE)
+
+
+def test_a_surge_never_speaks_of_room_for_a_pod_that_no_node_could_take(pod: Make, pending: Make) -> None:
+    small = Headroom(
+        0, None, "no node has 900Gi memory free (at most 20Gi)", impossible="It is too large.", instead=False
+    )
+    rolling = Ongoing(Strategy.SURGE, NOW, (1, 1))
+    decision = decide(rollout(), small, 1, [pod("a"), pending("b")], ongoing=rolling)
+    assert decision.max_unavailable == 0
+    assert decision.reason == (
+        "no room for a new replica, not even in the place of the present ones: "
+        "no node has 900Gi memory free (at most 20Gi)"
+    )
