@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from e2e.streams import ask
+from e2e.streams import ask, wait_reachable
 from e2e.workspace import Workspace
 
 pytestmark = [pytest.mark.core, pytest.mark.usefixtures("model_claim")]
@@ -22,7 +22,9 @@ async def test_an_applied_manifest_becomes_a_service_that_answers(workspace: Wor
     waited = await workspace.kubectl("wait", "llmdeployment/smollm", "--for=condition=Ready", "--timeout=90s")
     seconds = time.monotonic() - started
     assert "condition met" in waited
-    answer = await ask(await workspace.url("smollm"), "smollm", "What is the capital of France?")
+    url = await workspace.url("smollm")
+    await wait_reachable(url)
+    answer = await ask(url, "smollm", "What is the capital of France?")
     assert "Paris" in answer
     assert seconds <= 60, f"{seconds:.1f} s from apply to Ready"
 
