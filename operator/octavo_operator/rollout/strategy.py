@@ -71,6 +71,11 @@ def decide(
             return _surge(rollout, surge, _asked(surge, spare, headroom))
         case _:  # Auto, the default
             is_certain = bool(headroom.impossible)  # by the size of the nodes, whoever is on them
+            in_place = (
+                ongoing is not None and ongoing.strategy is Strategy.IN_PLACE and _moves(desired, present, ongoing)
+            )
+            if in_place and not headroom.instead:  # a node was cordoned in the middle: a surge would only ask for more
+                return _in_place(rollout, "replicas are being replaced in place", headroom)
             return _auto(rollout, headroom, spare if is_certain else _steady(spare, desired, present, ongoing))
 
 
@@ -127,11 +132,16 @@ def _steady(spare: int, desired: int, pods: list[PodView], ongoing: Ongoing | No
     """The spare room to go by: a surge under way ends only when a pod finds no node, and begins when nothing moves."""
     if ongoing is None:
         return spare
-    counts = {desired, len(pods), sum(ongoing.replicas)}
-    moving = len(counts) > 1 or any(pod.terminating or not pod.node for pod in pods)
+    moving = _moves(desired, pods, ongoing)
     rolling = moving or sum(count > 0 for count in ongoing.replicas) > 1
     if ongoing.strategy is Strategy.SURGE and rolling and not any(is_stuck(pod, ongoing.now) for pod in pods):
         return max(1, spare)
     if ongoing.strategy is Strategy.IN_PLACE and moving:
         return min(0, spare)
     return spare
+
+
+def _moves(desired: int, pods: list[PodView], ongoing: Ongoing) -> bool:
+    """Whether pods are on their way, in or out."""
+    counts = {desired, len(pods), sum(ongoing.replicas)}
+    return len(counts) > 1 or any(pod.terminating or not pod.node for pod in pods)

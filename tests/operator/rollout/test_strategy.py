@@ -117,6 +117,14 @@ def test_in_place_goes_on_while_a_pod_that_leaves_is_still_seen(pod: Make) -> No
     assert decide(rollout(), room(1), 2, calm, ongoing=ongoing).strategy is Strategy.SURGE
 
 
+def test_a_node_cordoned_in_the_middle_of_an_in_place_rollout_makes_no_pod_too_many(pod: Make) -> None:
+    cordoned = Headroom(0, None, "no node has 1 nvidia.com/gpu free (at most 0)", instead=False)
+    ongoing = Ongoing(Strategy.IN_PLACE, NOW, [1, 1])
+    leaving = [pod("old", terminating=True), pod("new")]
+    assert numbers(decide(rollout(), cordoned, 2, leaving, ongoing=ongoing)) == (Strategy.IN_PLACE, 0, 0)
+    assert numbers(decide(rollout(), room(0), 2, leaving, ongoing=ongoing)) == (Strategy.IN_PLACE, 0, 1)
+
+
 def test_a_new_rollout_looks_afresh(pod: Make) -> None:
     ongoing = Ongoing(Strategy.SURGE, NOW, [2, 0])
     assert decide(rollout(), room(0), 2, [pod("a"), pod("b")], ongoing=ongoing).strategy is Strategy.IN_PLACE
