@@ -64,15 +64,13 @@ def register(
             _refuse(webhook.objection(dict(body)))
 
 
-def kopf_settings(
-    kinds: tuple[Kind, ...] = WATCHED, *, namespaced: bool, webhook: Webhook | None = None
-) -> kopf.OperatorSettings:
+def kopf_settings(kinds: tuple[Kind, ...] = WATCHED, *, webhook: Webhook | None = None) -> kopf.OperatorSettings:
     """kopf's own settings: quiet, impatient, and nothing of ours under its names."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.posting.loggers = False
     settings.peering.standalone = True
-    settings.scanning.disabled = namespaced  # the list of CRDs and namespaces is not ours to read then
+    settings.scanning.disabled = True  # our kinds are known, and the list of CRDs is not ours to read
     settings.watching.server_timeout = WATCH_SECONDS
     settings.watching.inactivity_timeout = INACTIVE_SECONDS
     settings.watching.connect_timeout = 10

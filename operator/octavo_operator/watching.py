@@ -89,7 +89,7 @@ def kopf_watch(namespaces: Sequence[str], webhook: Webhook | None = None, api_se
         register(registry, listener, webhook, api_server)
         await kopf.operator(
             registry=registry,
-            settings=kopf_settings(namespaced=bool(namespaces), webhook=webhook),
+            settings=kopf_settings(webhook=webhook),
             standalone=True,
             clusterwide=not namespaces,
             namespaces=tuple(namespaces),

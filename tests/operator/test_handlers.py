@@ -43,7 +43,7 @@ def test_nothing_is_registered_that_would_store_something_on_an_object() -> None
 
 
 def test_no_object_is_copied_to_be_compared_and_nothing_is_remembered_of_it() -> None:
-    persistence = kopf_settings(namespaced=False).persistence
+    persistence = kopf_settings().persistence
     body, patch = kopf.Body({"metadata": {"name": "x", "labels": {"a": "b"}}, "spec": {"a": 1}}), kopf.Patch()
     essence = persistence.diffbase_storage.build(body=body)
     assert essence == {}
@@ -71,7 +71,7 @@ async def test_a_handler_hands_on_the_raw_object_and_nothing_else(event: str | N
 
 
 def test_selectors_are_the_servers() -> None:
-    settings = kopf_settings(namespaced=False)
+    settings = kopf_settings()
     assert settings.watching.label_selectors["apps", "v1", "deployments"] == OURS
     assert settings.watching.field_selectors["", "v1", "secrets"] == "type=Opaque"
     assert ("", "v1", "pods") not in settings.watching.label_selectors
@@ -79,7 +79,7 @@ def test_selectors_are_the_servers() -> None:
 
 
 def test_nothing_is_posted_and_a_dead_watch_is_noticed() -> None:
-    settings = kopf_settings(namespaced=False)
+    settings = kopf_settings()
     assert not settings.posting.enabled
     assert settings.peering.standalone
     assert settings.watching.server_timeout == 600
@@ -87,9 +87,9 @@ def test_nothing_is_posted_and_a_dead_watch_is_noticed() -> None:
     assert settings.networking.request_timeout == 60
 
 
-@pytest.mark.parametrize("namespaced", [True, False])
-def test_crds_and_namespaces_are_read_only_when_the_whole_cluster_is_ours(namespaced: bool) -> None:
-    assert kopf_settings(namespaced=namespaced).scanning.disabled is namespaced
+def test_neither_crds_nor_namespaces_are_scanned() -> None:
+    """The chart grants neither; kopf would ask again and again, and give up watching."""
+    assert kopf_settings().scanning.disabled
 
 
 def refusing(message: str) -> Webhook:
@@ -111,11 +111,11 @@ async def test_the_webhook_refuses_with_the_objection_and_otherwise_says_nothing
 
 
 def test_the_webhook_reads_its_certificate_where_the_chart_puts_it() -> None:
-    server = kopf_settings(namespaced=False, webhook=refusing("")).admission.server
+    server = kopf_settings(webhook=refusing("")).admission.server
     assert isinstance(server, kopf.WebhookServer)
     assert (server.port, server.certfile, server.pkeyfile) == (
         9443,
         "/etc/octavo/webhook/tls.crt",
         "/etc/octavo/webhook/tls.key",
     )
-    assert kopf_settings(namespaced=False).admission.server is None
+    assert kopf_settings().admission.server is None
