@@ -1,5 +1,6 @@
 """Readings -> what is kept of them, and the table of the results page."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,10 +25,10 @@ def record_of(done: Spent, objects: int) -> dict[str, Any]:
         "cpu_share": done.cpu_share,
         "reconciles": done.total(f"{RECONCILE}_count"),
         "reconcile_errors": done.by_label("octavo_operator_reconcile_errors_total", "reason"),
-        "reconcile_p50": quantile(buckets, 0.5),
-        "reconcile_p99": quantile(buckets, 0.99),
+        "reconcile_p50": _known(quantile(buckets, 0.5)),
+        "reconcile_p99": _known(quantile(buckets, 0.99)),
         "reconcile_buckets": [(str(bound), count) for bound, count in buckets],
-        "queue_p99": quantile(ages, 0.99),
+        "queue_p99": _known(quantile(ages, 0.99)),
         "api_calls": done.total(REQUESTS),
         "api_calls_per_object": done.total(REQUESTS) / objects,
         "api_calls_by_kind": done.by_label(REQUESTS, "verb", "kind"),
@@ -79,6 +80,11 @@ def table(result: Mapping[str, Any]) -> str:
     ]
     lines = [f"| {name} | " + " | ".join(cell(entry) for entry in sizes) + " |" for name, cell in rows]
     return "\n".join([*head, *lines]) + "\n"
+
+
+def _known(value: float) -> float | None:
+    """JSON has no NaN."""
+    return None if math.isnan(value) else value
 
 
 def _steady(entry: Entry, share: float) -> float:
