@@ -24,7 +24,7 @@ from benchmarks.operator.control_plane import ControlPlane, start_control_plane
 from benchmarks.operator.figures import Reading, Spent, cpu_seconds, spent
 from benchmarks.operator.kubelet import Kubelet
 from benchmarks.operator.operator_process import OperatorProcess, start_operator
-from benchmarks.operator.report import record_of, table, written
+from benchmarks.operator.report import COMMAND, record_of, table, written
 from benchmarks.operator.world import Statuses, create_deployments, key_of, prepare, start_hub
 from benchmarks.serving.environment import describe_machine, load_average, repository
 
@@ -169,11 +169,13 @@ def main() -> None:
     if len(idle) < len(sizes):
         raise SystemExit("--idle wants as many values as --sizes")
     options = Options(sizes, idle, arguments.changes, arguments.rate, arguments.profile)
+    asked = {name: getattr(arguments, name) for name in ("sizes", "idle", "changes", "rate")}
+    measured = " ".join(f"--{name} {value}" for name, value in asked.items() if value != parser.get_default(name))
     with tempfile.TemporaryDirectory(prefix="octavo-scale-") as temporary:
         folder = arguments.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         entries = asyncio.run(measure(options, folder))
-    result = {"machine": str(describe_machine()), "entries": entries}
+    result = {"machine": str(describe_machine()), "command": f"{COMMAND} {measured}".strip(), "entries": entries}
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "operator_scale.json").write_text(json.dumps(result, indent=1) + "\n")
     text = table(result)

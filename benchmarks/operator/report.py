@@ -69,7 +69,7 @@ def table(result: Mapping[str, Any]) -> str:
         ("p99, ms", lambda entry: f"{1000 * entry['creating']['reconcile_p99']:.1f}"),
     )
     head = [
-        f"The operator with many LLMDeployments of one replica: `{COMMAND}`.",
+        f"The operator with many LLMDeployments of one replica: `{result['command']}`.",
         f"{result['machine']}; load average {loads} along the way.",
         "One operator with default settings. etcd, API server, Deployment and ReplicaSet controllers are real; nodes, kubelets",
         "and runtimes are played; all on the same cores, so while everything is created at once the operator waits for the",

@@ -19,6 +19,7 @@ from octavo_operator.autoscaling.scraper import Scraper
 from octavo_operator.cache import Cache
 from octavo_operator.effective import OperatorIdentity, RenderDefaults
 from octavo_operator.events import EventRecorder
+from octavo_operator.garbage import keep_setting_aside
 from octavo_operator.handlers import Webhook
 from octavo_operator.intake import Intake
 from octavo_operator.kinds import WATCHED
@@ -150,6 +151,7 @@ async def run_tasks(operator: Operator, stop: asyncio.Event) -> None:
         asyncio.create_task(operator.relister.keep_listing(settings.relist_seconds), name="relist"),
         asyncio.create_task(operator.relister.keep_waking(settings.requeue_seconds), name="requeue"),
         asyncio.create_task(operator.lag.keep_measuring(), name="lag"),
+        asyncio.create_task(keep_setting_aside(settings.relist_seconds), name="garbage"),
     ]
     stopped = asyncio.create_task(stop.wait(), name="stop")
     everything = {leading, watching, *background, stopped}
