@@ -5,6 +5,7 @@ refusal becomes a typed error of `kube_client.py`, and what a write returned is 
 """
 
 import base64
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -49,11 +50,13 @@ class Kube:
         timeout_seconds: float,
         witness: Witness | None = None,
         on_request: Callable[[str, str, int], None] = lambda _verb, _kind, _status: None,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self._client = client
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds, connect=min(CONNECT_SECONDS, timeout_seconds))
         self._witness = witness
         self._on_request = on_request
+        self._may_write = may_write
 
     @classmethod
     async def connect(
@@ -80,6 +83,12 @@ class Kube:
         configuration.client_session_kwargs = {"trust_env": False}
         configuration.proxy = configuration.proxy or _proxy_to(configuration.host)
         return cls(ApiClient(configuration), timeout_seconds=timeout_seconds, witness=witness, on_request=on_request)
+
+    def fenced(self, may_write: Callable[[], bool]) -> "Kube":
+        """The same connections, for one who may write only while `may_write()`: asked last thing before each request."""
+        fenced = copy.copy(self)
+        fenced._may_write = may_write
+        return fenced
 
     async def close(self) -> None:
         """End all connections."""
@@ -213,10 +222,13 @@ class Kube:
     ) -> bytes:
         status = 0
         try:
+            headers = await self._headers(content_type)
+            if _METHODS[verb] != "GET" and not self._may_write():
+                raise Unavailable(0, "not sent: the Lease is no longer ours", subject)
             response = await self._client.rest_client.request(
                 _METHODS[verb],
                 f"{self._client.configuration.host}{path}{'?' if query else ''}{urlencode(query)}",
-                headers=await self._headers(content_type),
+                headers=headers,
                 body=body,
                 _request_timeout=self._timeout,
             )

@@ -1,7 +1,8 @@
 """`Leader`: one writer at a time, by a Lease. Every replica stands for election; one leads, and stops before it is too late.
 
 A holder that has not renewed for `renew_seconds` stops its work at once; another takes over only after the Lease has not
-moved for `lease_seconds` by its own clock. The gap between the two is what requests on their way have left to arrive.
+moved for `lease_seconds` by its own clock. The gap between the two is what requests on their way have left to arrive. A Lease
+that is not there counts as one that does not move: who deleted it may be uninstalling, and its holder may not know yet.
 """
 
 import asyncio
@@ -50,7 +51,12 @@ class Leader:
         self._lease: Raw | None = None  # as we last wrote it
         self._rival: tuple[str, str] = ("", "")  # holder and renewTime that we last saw
         self._rival_since = 0.0
+        self._held_until = 0.0
         self._failing = False  # said once, not every two seconds
+
+    def holds(self) -> bool:
+        """Whether the Lease is surely ours at this moment: also asked by a process that was stopped and goes on."""
+        return self._clock() < self._held_until
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Stand, lead, stand again, until cancelled or until `lead` ends by itself; then let the Lease go."""
@@ -74,13 +80,15 @@ class Leader:
         """True when `lead` ended by itself; False when the Lease was lost and `lead` stopped."""
         log.info("leading", extra={"fields": {"identity": self._election.identity}})
         self._on_change(True)
+        self._held_until = renewed_at + self._election.renew_seconds
         work = asyncio.ensure_future(lead())
         try:
-            await self._renew(work, renewed_at)
+            await self._renew(work)
         finally:
             ended = work.done()
             work.cancel()
             await asyncio.wait({work})
+            self._held_until = 0.0
             self._on_change(False)
         if not ended:
             log.warning("no longer leading: the Lease could not be renewed")
@@ -88,16 +96,16 @@ class Leader:
         await work  # raises what it raised
         return True
 
-    async def _renew(self, work: asyncio.Future[None], renewed_at: float) -> None:
+    async def _renew(self, work: asyncio.Future[None]) -> None:
         """Keep the Lease until it cannot be kept, or the work ends."""
         while True:
             await asyncio.wait({work}, timeout=self._election.retry_seconds)
             started = self._clock()
-            left = renewed_at + self._election.renew_seconds - started
+            left = self._held_until - started
             if work.done() or left <= 0:
                 return
             if await self._try(left):
-                renewed_at = started
+                self._held_until = started + self._election.renew_seconds
             elif self._rival[0]:
                 return
 
@@ -128,6 +136,8 @@ class Leader:
 
     async def _write(self, lease: Raw | None) -> bool:
         if lease is None:
+            if not self._has_expired("", {}):
+                return False
             self._rival = ("", "")
             self._lease = await self._kube.create(self._manifest({}, {}))
             return True

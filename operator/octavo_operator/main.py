@@ -110,6 +110,8 @@ async def build(settings: OperatorSettings, stack: contextlib.AsyncExitStack) ->
     metrics, cache = OperatorMetrics(CollectorRegistry()), Cache()
     kube = await Kube.connect(timeout_seconds=settings.request_seconds, witness=cache, on_request=metrics.count_request)
     stack.push_async_callback(kube.close)
+    leader = Leader(kube, election_of(settings), on_change=lambda leads: metrics.leader.set(int(leads)))
+    writer = kube.fenced(leader.holds) if settings.leader_election else kube
     queue = WorkQueue(metrics)
     intake = Intake(cache, queue)
     relister = Relister(kube, intake, settings.namespaces)
@@ -117,12 +119,12 @@ async def build(settings: OperatorSettings, stack: contextlib.AsyncExitStack) ->
     session = await stack.enter_async_context(aiohttp.ClientSession(trust_env=True))
     hub = Hub(session, HubSettings(endpoint=settings.hub_endpoint) if settings.hub_endpoint else None)
     doors = Doors(
-        kube=kube,
+        kube=writer,
         cache=cache,
-        observer=Observer(kube, cache, scraper, time.time),
+        observer=Observer(writer, cache, scraper, time.time),
         scraper=scraper,
         hub=hub,
-        events=EventRecorder(kube, settings.identity, time.time),
+        events=EventRecorder(writer, settings.identity, time.time),
         wake=queue.add,
         clock=time.time,
     )
@@ -136,7 +138,7 @@ async def build(settings: OperatorSettings, stack: contextlib.AsyncExitStack) ->
         watching=Watching(
             intake.happened, relister.relist, kopf_watch(settings.namespaces, webhook_of(settings), settings.api_server)
         ),
-        leader=Leader(kube, election_of(settings), on_change=lambda leads: metrics.leader.set(int(leads))),
+        leader=leader,
         reconciler=Reconciler(doors, surroundings_of(settings)),
         lag=LoopLag(),
     )

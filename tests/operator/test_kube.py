@@ -332,3 +332,27 @@ async def test_the_environments_proxy_is_used_unless_it_is_ruled_out(
             await kube.get("Pod", "n", "p")
     assert bool(server.requests) is through
     await kube.close()
+
+
+async def test_who_may_no_longer_write_reads_and_sends_nothing_else(server: Server, kube: Kube) -> None:
+    leads = True
+    fenced = kube.fenced(lambda: leads)
+    server.answer(POD)
+    await fenced.apply(POD)
+    leads = False
+    for write in (
+        fenced.apply(POD),
+        fenced.create(POD),
+        fenced.replace(POD),
+        fenced.merge_patch("Pod", "n", "p", {}),
+        fenced.patch_status("n", "p", "u", {}),
+        fenced.delete("Pod", "n", "p"),
+        fenced.create_event({"metadata": {"namespace": "n"}}),
+    ):
+        with pytest.raises(Unavailable, match="Lease is no longer ours"):
+            await write
+    server.answer(POD)
+    assert await fenced.get("Pod", "n", "p") == POD
+    server.answer(POD)
+    await kube.apply(POD)  # who has no fence goes on
+    assert [request["method"] for request in server.requests] == ["PATCH", "GET", "PATCH"]

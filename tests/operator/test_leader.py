@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -153,3 +154,35 @@ async def test_work_that_ends_by_itself_ends_the_leading_and_an_error_comes_out(
     assert lease(kube)["holderIdentity"] == ""
     with pytest.raises(ValueError, match="broken"):
         await Leader(kube, election("a")).run(broken)
+
+
+async def test_a_lease_that_somebody_deletes_is_not_made_anew_before_its_holder_has_stopped() -> None:
+    """As `helm uninstall` does a moment before the replicas are told to end: it must stay deleted."""
+    kube, leading = FakeKube(), list[str]()
+    kube.put({"kind": "Lease", "metadata": {"namespace": "octavo-system", "name": "octavo-operator"}})
+    first = Replica(kube, "a", leading)
+    async with running(first):
+        await until_leads(leading, "a")
+        async with running(Replica(kube, "b", leading)):
+            kube.remove("Lease", "octavo-system", "octavo-operator")
+            await asyncio.sleep(0.2)
+            assert kube.find("Lease", "octavo-system", "octavo-operator") is None
+            assert leading == []
+            async with asyncio.timeout(5):
+                while not leading:  # noqa: ASYNC110
+                    await asyncio.sleep(0.002)
+    assert first.changes[:2] == [True, False]
+
+
+async def test_a_process_that_stood_still_too_long_knows_at_once_that_it_may_not_write() -> None:
+    kube, leading, stopped = FakeKube(), list[str](), [0.0]
+    kube.put({"kind": "Lease", "metadata": {"namespace": "octavo-system", "name": "octavo-operator"}})
+    replica = Replica(kube, "a", leading)
+    replica.leader = Leader(kube, election("a"), clock=lambda: time.monotonic() + stopped[0])
+    assert not replica.leader.holds()
+    async with running(replica):
+        await until_leads(leading, "a")
+        assert replica.leader.holds()
+        stopped[0] = 0.15  # SIGSTOP, and SIGCONT when another may lead
+        assert not replica.leader.holds()
+    assert not replica.leader.holds()

@@ -35,6 +35,8 @@ from octavo_operator.wakeup import Key
 from octavo_operator.watching import Watch, Watching
 from octavo_operator.work_queue import WorkQueue
 
+LEASE = {"kind": "Lease", "metadata": {"namespace": "octavo-system", "name": "octavo-operator"}}  # as the chart makes it
+
 
 async def quiet(_: Listener, stop: threading.Event) -> None:
     await asyncio.get_running_loop().run_in_executor(None, stop.wait)
@@ -91,11 +93,11 @@ async def until(true: Callable[[], bool]) -> None:
 
 def holder(kube: FakeKube) -> str:
     lease = kube.find("Lease", "octavo-system", "octavo-operator")
-    return str(lease["spec"]["holderIdentity"]) if lease else ""
+    return str(lease.get("spec", {}).get("holderIdentity", "")) if lease else ""
 
 
 async def test_what_is_there_at_the_start_is_reconciled_by_the_leader() -> None:
-    kube, work = FakeKube([llm_deployment("x", "team")]), Work()
+    kube, work = FakeKube([LEASE, llm_deployment("x", "team")]), Work()
     async with running(operator(kube, work)):
         await until(lambda: work.keys == [("team", "x")])
         assert holder(kube) == "me"
@@ -104,7 +106,7 @@ async def test_what_is_there_at_the_start_is_reconciled_by_the_leader() -> None:
 
 async def test_nobody_leads_before_everything_was_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("octavo_operator.relist.RETRY_SECONDS", 0.001)
-    kube, work = FakeKube([llm_deployment("x", "team")]), Work()
+    kube, work = FakeKube([LEASE, llm_deployment("x", "team")]), Work()
     parts = operator(kube, work)
     listed = kube.served.copy()
     kube.served.clear()
@@ -116,7 +118,7 @@ async def test_nobody_leads_before_everything_was_listed(monkeypatch: pytest.Mon
 
 
 async def test_a_replica_that_does_not_lead_keeps_its_cache_and_does_nothing() -> None:
-    kube, work = FakeKube([llm_deployment("x", "team")]), Work()
+    kube, work = FakeKube([LEASE, llm_deployment("x", "team")]), Work()
     spec = {"holderIdentity": "other", "renewTime": "now", "leaseDurationSeconds": 15}
     kube.put({"kind": "Lease", "metadata": {"namespace": "octavo-system", "name": "octavo-operator"}, "spec": spec})
     parts = operator(kube, work)
@@ -135,7 +137,7 @@ async def test_without_election_it_works_at_once() -> None:
 
 
 async def test_watch_events_reach_the_queue() -> None:
-    kube, work = FakeKube(), Work()
+    kube, work = FakeKube([LEASE]), Work()
     raw = llm_deployment("new", "team")
     raw["metadata"]["resourceVersion"] = "5"
 
@@ -148,7 +150,7 @@ async def test_watch_events_reach_the_queue() -> None:
 
 
 async def test_what_runs_may_end_before_the_lease_is_let_go() -> None:
-    kube, work = FakeKube([llm_deployment("x", "team")]), Work()
+    kube, work = FakeKube([LEASE, llm_deployment("x", "team")]), Work()
     work.may_end.clear()
     async with running(operator(kube, work)) as stop:
         await until(lambda: work.keys == [("team", "x")])
@@ -172,7 +174,7 @@ async def test_an_error_that_ends_a_part_ends_the_operator_and_comes_out() -> No
 
 
 async def test_gauges_are_set_when_they_are_read() -> None:
-    kube, work = FakeKube([llm_deployment("x", "team")]), Work()
+    kube, work = FakeKube([LEASE, llm_deployment("x", "team")]), Work()
     parts = operator(kube, work)
     async with running(parts):
         await until(lambda: work.keys != [])
@@ -196,6 +198,7 @@ async def test_a_signal_asks_for_an_orderly_end() -> None:
 async def test_everything_can_be_built_from_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     async def connect(**_: object) -> FakeKube:
         kube = FakeKube()
+        kube.fenced = lambda _may_write: kube  # type: ignore[attr-defined]
         kube.close = lambda: asyncio.sleep(0)  # type: ignore[attr-defined]
         return kube
 
