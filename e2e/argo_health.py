@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import lupa
+import lupa  # type: ignore[import-untyped]
 from e2e.kubernetes import POLL_S, Object
 from e2e.workspace import Workspace
 

@@ -56,8 +56,21 @@ class Claim:
     async def create(
         self, folder: Path, *, modes: tuple[str, ...] = ("ReadWriteMany", "ReadOnlyMany"), size: str = "2Gi"
     ) -> None:
-        """Volume and claim; the volume outlives the namespace, so `remove` must be called."""
-        kube = self.workspace.kube
+        """Volume and claim."""
+        await self.provision(folder, modes=modes, size=size)
+        spec: Object = {
+            "accessModes": list(modes),
+            "storageClassName": "",
+            "volumeName": self.volume,
+            "resources": {"requests": {"storage": size}},
+        }
+        metadata = {"name": self.name, "namespace": self.workspace.name}
+        await self.workspace.kube.create(
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+        )
+
+    async def provision(self, folder: Path, *, modes: tuple[str, ...], size: str) -> None:
+        """The volume alone, for a claim that somebody makes; it outlives the namespace, so `remove` must be called."""
         reference = {"namespace": self.workspace.name, "name": self.name}
         spec: Object = {
             "capacity": {"storage": size},
@@ -67,17 +80,9 @@ class Claim:
             "hostPath": {"path": str(folder)},
             "claimRef": reference,
         }
-        await kube.create(
+        await self.workspace.kube.create(
             {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": self.volume}, "spec": spec}
         )
-        claim: Object = {
-            "accessModes": list(modes),
-            "storageClassName": "",
-            "volumeName": self.volume,
-            "resources": {"requests": {"storage": size}},
-        }
-        metadata = {"name": self.name, "namespace": self.workspace.name}
-        await kube.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": claim})
 
     async def remove(self) -> None:
         await self.workspace.kube.delete("PersistentVolume", self.volume)

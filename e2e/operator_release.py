@@ -1,7 +1,9 @@
 """The operator as a user installs it: the chart, by helm, with the images of this run."""
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,9 @@ from e2e.settings import Settings
 
 NAMESPACE = "octavo-system"
 RELEASE = "octavo"
+RUNTIME_CPU, RUNTIME_MEMORY = "250m", "1Gi"  # of a serving pod; several fit this machine
+_DEPLOYMENT = "deployment/octavo-operator"
+_PODS = "--selector=app.kubernetes.io/name=octavo-operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,21 @@ class OperatorRelease:
     def uninstall(self) -> None:
         self.helm("uninstall", RELEASE, "--ignore-not-found", "--wait", "--timeout=60s")
 
+    @asynccontextmanager
+    async def away(self) -> AsyncIterator[None]:
+        """Inside the block no pod of the operator runs."""
+        replicas = await self._kubectl("get", _DEPLOYMENT, "--output=jsonpath={.spec.replicas}")
+        await self._kubectl("scale", _DEPLOYMENT, "--replicas=0")
+        await self._kubectl("wait", "pods", _PODS, "--for=delete", "--timeout=60s")
+        try:
+            yield
+        finally:
+            await self._kubectl("scale", _DEPLOYMENT, f"--replicas={replicas}")
+            await self._kubectl("rollout", "status", _DEPLOYMENT, "--timeout=90s")
+
+    async def _kubectl(self, *arguments: str) -> str:
+        return await asyncio.to_thread(self.kubectl, *arguments)
+
     def values(self) -> dict[str, Any]:
         """Chart values of the suite: our images, small resources, and everything goes when the chart goes."""
         runtime, runtime_tag = self.settings.runtime_image.rsplit(":", 1)
@@ -40,8 +60,8 @@ class OperatorRelease:
             "image.tag": operator_tag,
             "runtime.image.repository": runtime,
             "runtime.image.tag": runtime_tag,
-            "runtime.cpu": "250m",
-            "runtime.memory": "1Gi",
+            "runtime.cpu": RUNTIME_CPU,
+            "runtime.memory": RUNTIME_MEMORY,
             "crds.keep": False,
             "log.level": "debug",
             "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}},

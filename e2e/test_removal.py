@@ -2,8 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 from e2e.hub import Hub
@@ -78,7 +76,7 @@ async def test_a_model_can_be_deleted_while_no_operator_runs(
     before = await inventory(workspace)
     await workspace.apply(small_model("smollm", replicas=2))
     await workspace.wait_ready("smollm", START_S)
-    async with no_operator(operator_release):
+    async with operator_release.away():
         await delete_at_once(workspace, "smollm")
         await only(workspace, before)
 
@@ -95,21 +93,6 @@ REASONS = {
     "no room": {"WaitingForNode", "ImpossibleRequest"},
     "suspended": {"Suspended"},
 }
-
-
-@asynccontextmanager
-async def no_operator(release: OperatorRelease) -> AsyncIterator[None]:
-    """Inside the block no pod of the operator runs."""
-    name = "deployment/octavo-operator"
-    replicas = await asyncio.to_thread(release.kubectl, "get", name, "--output=jsonpath={.spec.replicas}")
-    await asyncio.to_thread(release.kubectl, "scale", name, "--replicas=0")
-    pods = "--selector=app.kubernetes.io/name=octavo-operator"
-    await asyncio.to_thread(release.kubectl, "wait", "pods", pods, "--for=delete", "--timeout=60s")
-    try:
-        yield
-    finally:
-        await asyncio.to_thread(release.kubectl, "scale", name, f"--replicas={replicas}")
-        await asyncio.to_thread(release.kubectl, "rollout", "status", name, "--timeout=90s")
 
 
 async def has_reason(workspace: Workspace, reasons: set[str]) -> bool:

@@ -35,7 +35,10 @@ from octavo_operator.wakeup import Key
 from octavo_operator.watching import Watch, Watching
 from octavo_operator.work_queue import WorkQueue
 
-LEASE = {"kind": "Lease", "metadata": {"namespace": "octavo-system", "name": "octavo-operator"}}  # as the chart makes it
+LEASE = {
+    "kind": "Lease",
+    "metadata": {"namespace": "octavo-system", "name": "octavo-operator"},
+}  # as the chart makes it
 
 
 async def quiet(_: Listener, stop: threading.Event) -> None:
