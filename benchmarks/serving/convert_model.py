@@ -23,6 +23,8 @@ def convert(gguf: Path, folder: Path) -> None:
     )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    for file in folder.iterdir():
+        file.chmod(0o644)  # safetensors writes for its user alone; who serves it is another one
 
 
 def main() -> None:
