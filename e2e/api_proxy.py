@@ -49,7 +49,7 @@ class ApiProxy:
 
     session: aiohttp.ClientSession
     trouble: Trouble = Trouble()
-    random: random.Random = field(default_factory=lambda: random.Random(7))
+    dice: random.Random = field(default_factory=lambda: random.Random(7))
     writes: list[Write] = field(default_factory=list)  # but for those of Leases
     spoilt: Counter[str] = field(default_factory=Counter)  # what went wrong, and how often
     port: int = 0
@@ -83,7 +83,7 @@ class ApiProxy:
             if request.query.get("watch", "").lower() in ("1", "true"):
                 return await self._watch(request, answer)
             content = await answer.read()
-        if is_write and self.random.random() < self.trouble.lost:
+        if is_write and self.dice.random() < self.trouble.lost:
             self.spoilt["answer lost"] += 1
             return self._hang_up(request)
         kept = {name: value for name, value in answer.headers.items() if name.title() not in HOP_BY_HOP}
@@ -91,11 +91,11 @@ class ApiProxy:
 
     def _refusal(self) -> int:
         """The status to refuse a request with; 0: let it pass."""
-        dice = self.random.random()
+        drawn = self.dice.random()
         for status, share in self.trouble.refused.items():
-            if dice < share:
+            if drawn < share:
                 return status
-            dice -= share
+            drawn -= share
         return 0
 
     def _refuse(self, status: int, what: str) -> web.Response:
@@ -107,13 +107,13 @@ class ApiProxy:
         """Events as they come; at its time's end the watch breaks off, or says that its version is too old."""
         response = web.StreamResponse(status=answer.status, headers={"Content-Type": "application/json"})
         await response.prepare(request)
-        seconds = self.random.uniform(0, self.trouble.watch_seconds) if self.trouble.watch_seconds else None
+        seconds = self.dice.uniform(0, self.trouble.watch_seconds) if self.trouble.watch_seconds else None
         try:
             async with asyncio.timeout(seconds):
                 async for line in answer.content:
                     await response.write(line)
         except TimeoutError:
-            if self.random.random() < 0.5:
+            if self.dice.random() < 0.5:
                 self.spoilt["watch cut"] += 1
                 return self._hang_up(request)
             self.spoilt["410 in a watch"] += 1

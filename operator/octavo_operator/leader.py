@@ -167,7 +167,8 @@ class Leader:
             "metadata": {
                 "namespace": self._election.namespace,
                 "name": self._election.name,
-                **({"resourceVersion": metadata["resourceVersion"]} if metadata else {}),
+                # The uid, too: a PUT of a Lease that was deleted would make it anew.
+                **{name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata},
             },
             "spec": {
                 "holderIdentity": identity,

@@ -135,8 +135,11 @@ class FakeKube:
         """PUT."""
         place = _place(manifest)
         self._begin("update", place[0])
-        sent = manifest["metadata"].get("resourceVersion")
-        if sent is not None and sent != self._found(place)["metadata"]["resourceVersion"]:
+        sent, old = manifest["metadata"], self._objects.get(place, {}).get("metadata")
+        if old is None and place[0] != "Lease":  # a PUT makes those of this kind, whatever version it names
+            raise NotFound(404, "not found", name_of(manifest))
+        now = old or {"uid": "", "resourceVersion": sent.get("resourceVersion")}
+        if any(sent.get(name, now[name]) != now[name] for name in ("uid", "resourceVersion")):
             raise Conflict(409, "the object has been modified", name_of(manifest))
         return self._written("update", place, dict(manifest))
 

@@ -174,6 +174,15 @@ async def test_a_lease_that_somebody_deletes_is_not_made_anew_before_its_holder_
     assert first.changes[:2] == [True, False]
 
 
+async def test_a_leader_that_ends_after_its_lease_was_deleted_leaves_none() -> None:
+    kube, leading = FakeKube(), list[str]()
+    kube.put({"kind": "Lease", "metadata": {"namespace": "octavo-system", "name": "octavo-operator"}})
+    async with running(Replica(kube, "a", leading)):
+        await until_leads(leading, "a")
+        kube.remove("Lease", "octavo-system", "octavo-operator")
+    assert kube.find("Lease", "octavo-system", "octavo-operator") is None
+
+
 async def test_a_process_that_stood_still_too_long_knows_at_once_that_it_may_not_write() -> None:
     kube, leading, stopped = FakeKube(), list[str](), [0.0]
     kube.put({"kind": "Lease", "metadata": {"namespace": "octavo-system", "name": "octavo-operator"}})
