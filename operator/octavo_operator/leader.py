@@ -165,10 +165,11 @@ class Leader:
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {
+                # What others wrote stays: Helm removes only what bears its marks. The uid and the version are preconditions:
+                # a PUT without the uid would make a Lease anew that was deleted.
+                **{name: value for name, value in metadata.items() if name != "managedFields"},
                 "namespace": self._election.namespace,
                 "name": self._election.name,
-                # The uid, too: a PUT of a Lease that was deleted would make it anew.
-                **{name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata},
             },
             "spec": {
                 "holderIdentity": identity,

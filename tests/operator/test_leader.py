@@ -174,6 +174,20 @@ async def test_a_lease_that_somebody_deletes_is_not_made_anew_before_its_holder_
     assert first.changes[:2] == [True, False]
 
 
+async def test_marks_that_others_put_on_the_lease_stay() -> None:
+    """Without them `helm uninstall` would leave it, and the next `helm install` refuse it."""
+    kube, leading = FakeKube(), list[str]()
+    marks = {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"meta.helm.sh/release-name": "octavo"}}
+    place = {"namespace": "octavo-system", "name": "octavo-operator"}
+    kube.put({"kind": "Lease", "metadata": {**place, **marks}})
+    async with running(Replica(kube, "a", leading)):
+        await until_leads(leading, "a")
+        await asyncio.sleep(0.1)  # renewed some times
+    found = kube.find("Lease", "octavo-system", "octavo-operator")
+    assert found is not None
+    assert {name: found["metadata"].get(name) for name in marks} == marks
+
+
 async def test_a_leader_that_ends_after_its_lease_was_deleted_leaves_none() -> None:
     kube, leading = FakeKube(), list[str]()
     kube.put({"kind": "Lease", "metadata": {"namespace": "octavo-system", "name": "octavo-operator"}})
