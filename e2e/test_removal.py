@@ -6,9 +6,10 @@ import time
 import pytest
 from e2e.hub import Hub
 from e2e.inventory import inventory
-from e2e.kubernetes import Object, condition, wait_for
+from e2e.kubernetes import Kubernetes, Object, condition, wait_for
 from e2e.manifests import START_S, hub_model, small_model
-from e2e.operator_release import OperatorRelease
+from e2e.operator_release import NAMESPACE, OperatorRelease
+from e2e.settings import Settings
 from e2e.streams import ask, wait_reachable
 from e2e.workspace import Workspace
 
@@ -81,6 +82,54 @@ async def test_a_model_can_be_deleted_while_no_operator_runs(
         await only(workspace, before)
 
 
+@pytest.mark.alone
+@pytest.mark.usefixtures("model_claim")
+async def test_the_chart_can_be_removed_before_its_models(
+    workspace: Workspace, operator_release: OperatorRelease, settings: Settings
+) -> None:
+    """With the kind kept they go on serving, and can be deleted later; the next install finds nothing in its way."""
+    installed_only(settings)
+    before = await inventory(workspace)
+    own = await system_inventory(workspace.kube)
+    await workspace.apply(small_model("smollm"))
+    await workspace.wait_ready("smollm", START_S)
+    url = await workspace.url("smollm")
+    try:
+        operator_release.install({"crds.keep": True})
+        operator_release.uninstall()
+        await wait_for("the chart's objects to be gone", lambda: is_empty_of_ours(workspace.kube), GONE_S)
+        assert "Paris" in await ask(url, "smollm", "What is the capital of France?")
+        await delete_at_once(workspace, "smollm")
+        await only(workspace, before)
+    finally:
+        operator_release.install()
+    await wait_for("the same objects as before", lambda: has_inventory(workspace.kube, own), GONE_S)
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("model_claim")
+async def test_the_models_go_with_the_chart_where_the_kind_is_not_kept(
+    workspace: Workspace, operator_release: OperatorRelease, settings: Settings
+) -> None:
+    installed_only(settings)
+    await workspace.apply(small_model("smollm", replicas=2))
+    await workspace.wait_ready("smollm", START_S)
+    started = time.monotonic()
+    try:
+        operator_release.uninstall()
+        assert time.monotonic() - started < GONE_S
+
+        async def empty() -> bool:
+            # The kind is gone, and with it kubectl's way to list it: what is left is asked for by name.
+            return not await workspace.select("Pod") and not await workspace.select("ControllerRevision")
+
+        await wait_for("the model's pods to be gone", empty, GONE_S)
+        await wait_for("the chart's objects to be gone", lambda: is_empty_of_ours(workspace.kube), GONE_S)
+        assert await workspace.kube.get("CustomResourceDefinition", "llmdeployments.octavo.dev") is None
+    finally:
+        operator_release.install()
+
+
 UNFINISHED: dict[str, Object] = {
     "downloading": {"cache": {"mode": "SharedPVC", "sharedPVC": {"claimName": "weights"}}},
     "image missing": {"engine": {"device": "cpu", "maxModelLen": 1024, "image": "octavo.local/nobody-built-this:1"}},
@@ -93,6 +142,29 @@ REASONS = {
     "no room": {"WaitingForNode", "ImpossibleRequest"},
     "suspended": {"Suspended"},
 }
+
+
+def installed_only(settings: Settings) -> None:
+    if settings.installed:
+        pytest.skip("the operator that runs is not ours to remove")
+
+
+async def system_inventory(kube: Kubernetes) -> frozenset[str]:
+    """What the chart has in its namespace, by lasting names."""
+    found = await inventory(Workspace(kube, NAMESPACE))
+    return frozenset(
+        each for each in found if each.split("/")[0] in ("Lease", "Secret", "Deployment", "ServiceAccount")
+    )
+
+
+async def has_inventory(kube: Kubernetes, expected: frozenset[str]) -> bool:
+    return await system_inventory(kube) == expected
+
+
+async def is_empty_of_ours(kube: Kubernetes) -> bool:
+    """Nothing is left in the operator's namespace, its Lease and its keys included."""
+    leases = await kube.select("Lease", NAMESPACE)
+    return not leases and not await inventory(Workspace(kube, NAMESPACE))
 
 
 async def has_reason(workspace: Workspace, reasons: set[str]) -> bool:
