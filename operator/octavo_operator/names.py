@@ -175,12 +175,6 @@ def child_metadata(deployment: LLMDeployment, name: str, labels: Mapping[str, st
     }
 
 
-def owner_of(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
-    """(namespace, name) of the LLMDeployment that an object or pod belongs to by its label."""
-    name = (metadata.get("labels") or {}).get(DEPLOYMENT)
-    return (metadata.get("namespace", ""), name) if name else None
-
-
 def url(deployment: LLMDeployment) -> str:
     """Where clients inside the cluster find the model. The Service's port is the scheme's own: 80 or 443."""
     scheme = "https" if deployment.spec.access.tls else "http"

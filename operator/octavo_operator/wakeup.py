@@ -1,7 +1,7 @@
 """Which LLMDeployments a changed object concerns. Pure: a raw object and the known resources in, keys out.
 
-A child names its resource in a label. Secrets, ConfigMaps and claims concern those whose spec names or selects them;
-nodes, quotas, storage classes and freed room concern those that wait for room.
+A child names its resource in a label. Secrets and claims concern those whose spec names or selects them
+(ConfigMaps are asked for, not watched); nodes, quotas, storage classes and freed room concern those that wait for room.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +52,7 @@ def keys_to_wake(raw: Mapping[str, Any], world: World) -> frozenset[Key]:
     keys = {owner} if owner else set()
     if kind == "Secret" and owner:  # no spec names or selects one of ours, and there are as many as resources
         return frozenset(keys)
-    if kind in ("Secret", "ConfigMap", "PersistentVolumeClaim"):
+    if kind in ("Secret", "PersistentVolumeClaim"):
         reference = (kind, metadata["name"])
         labels = metadata.get("labels") or {}
         keys |= {
