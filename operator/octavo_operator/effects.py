@@ -15,6 +15,7 @@ from octavo_operator.cache import Cache
 from octavo_operator.desired import PRUNABLE, ChildInputs, children, revision_children
 from octavo_operator.effective import OperatorIdentity
 from octavo_operator.kube_client import Conflict, Forbidden, Invalid, KubeClient, NotFound
+from octavo_operator.names import Key
 from octavo_operator.observed import Observed, PodView
 from octavo_operator.preparing import Prepared
 from octavo_operator.reasons import Reason
@@ -26,7 +27,6 @@ from octavo_operator.status.finding import Finding
 from octavo_operator.timestamp import format_time
 
 Raw = dict[str, Any]
-Key = tuple[str, str]
 
 
 class Effects:

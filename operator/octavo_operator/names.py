@@ -40,6 +40,8 @@ REVISION_DIGITS = 10
 DOWNLOAD_DIGITS = 8  # 50 + len("-dl-") + 8 = 62; the Job's name becomes a label of its pods
 
 Labels = dict[str, str]
+Key = tuple[str, str]
+"""Namespace and name of an LLMDeployment."""
 
 
 def service(name: str) -> str:

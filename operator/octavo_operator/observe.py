@@ -15,6 +15,7 @@ from octavo_operator.api import LLMDeployment, parse
 from octavo_operator.cache import Cache
 from octavo_operator.kinds import KINDS
 from octavo_operator.kube_client import ApiError, KubeClient, NotFound, Raw
+from octavo_operator.names import Key
 from octavo_operator.observed import (
     ClaimView,
     ClusterView,
@@ -38,7 +39,7 @@ from octavo_operator.views import (
     view_revision,
     view_storage_classes,
 )
-from octavo_operator.wakeup import Key, references_of
+from octavo_operator.wakeup import references_of
 
 log = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ from octavo_operator.model.hub import Hub
 from octavo_operator.model.problem import ModelProblem
 from octavo_operator.model.resolution import resolve
 from octavo_operator.model.resolved import ResolvedModel
+from octavo_operator.names import Key
 from octavo_operator.observe import Observer
 from octavo_operator.observed import Observed
 from octavo_operator.preparing import Prepared, prepare
@@ -39,7 +40,6 @@ from octavo_operator.status.transitions import status_events
 
 logger = logging.getLogger(__name__)
 
-Key = tuple[str, str]
 STARTING_RECHECK_SECONDS = 5.0
 MISSING_RECHECK_SECONDS = 15.0  # not every kind of object that a spec may name is watched
 

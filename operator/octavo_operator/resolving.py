@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from octavo_operator.kube_client import ApiError
 from octavo_operator.model.problem import ModelProblem
 from octavo_operator.model.resolved import ResolvedModel
+from octavo_operator.names import Key
 from octavo_operator.reasons import Reason
 from octavo_operator.status.redaction import redact
 
 log = logging.getLogger(__name__)
 
-Key = tuple[str, str]
 FIRST_PAUSE_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 300.0
 

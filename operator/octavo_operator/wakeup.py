@@ -7,11 +7,8 @@ A child names its resource in a label. Secrets and claims concern those whose sp
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from octavo_operator.names import DEPLOYMENT
+from octavo_operator.names import DEPLOYMENT, Key
 from octavo_operator.reasons import Reason
-
-Key = tuple[str, str]
-"""Namespace and name of an LLMDeployment."""
 
 WAITING = frozenset(
     {

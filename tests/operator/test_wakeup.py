@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from octavo_operator.kube_client import Raw
+from octavo_operator.names import Key
 from octavo_operator.testing import llm_deployment
-from octavo_operator.wakeup import Key, keys_to_wake, references_of, selector_of, selects, waits_for_room
+from octavo_operator.wakeup import keys_to_wake, references_of, selector_of, selects, waits_for_room
 
 
 class World:
