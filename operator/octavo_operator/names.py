@@ -10,7 +10,7 @@ from typing import Any
 
 from octavo_operator.api import GROUP, KIND, VERSION, LLMDeployment
 
-FIELD_MANAGER = "octavo-operator"
+MANAGER = "octavo-operator"  # of our objects and of their fields, and the source of our Events
 MANAGED_BY = "app.kubernetes.io/managed-by"
 APP_NAME = "app.kubernetes.io/name"
 INSTANCE = "app.kubernetes.io/instance"
@@ -103,7 +103,7 @@ def digest(*parts: str, length: int) -> str:
 
 def owner_labels(name: str) -> Labels:
     """On every child."""
-    return {APP_NAME: RUNTIME_APP, INSTANCE: name, MANAGED_BY: FIELD_MANAGER, DEPLOYMENT: name}
+    return {APP_NAME: RUNTIME_APP, INSTANCE: name, MANAGED_BY: MANAGER, DEPLOYMENT: name}
 
 
 def revision_labels(name: str, revision_hash: str) -> Labels:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from octavo_operator import names
 from octavo_operator.api import LLMDeployment, parse
 from octavo_operator.cache import Cache
+from octavo_operator.effective import token_key
 from octavo_operator.kinds import KINDS
 from octavo_operator.kube_client import ApiError, KubeClient, NotFound, Raw
 from octavo_operator.names import Key
@@ -40,6 +41,7 @@ from octavo_operator.views import (
     view_storage_classes,
 )
 from octavo_operator.wakeup import references_of
+from octavo_operator.weights import claim_of_uri, shared_claim
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +49,6 @@ EVENTS_SECONDS = 5.0
 OBJECT_SECONDS = 15.0
 KINDS_SECONDS = 60.0
 FEWEST_ANSWERS = 4096  # beyond it, those of objects long gone are dropped when their number has doubled
-TOKEN_KEY = "HF_TOKEN"  # the name of a key, as the spec's default has it
 
 Answer = TypeVar("Answer")
 SeenNode = tuple[Raw, Mapping[str, int], NodeView]
@@ -150,7 +151,10 @@ class Observer:
         return view_pod(raw, view.runtime, await self._events_of(raw))
 
     async def _view_claim(self, deployment: LLMDeployment) -> ClaimView | None:
-        raw = self._cache.claim(deployment.namespace, _claim_name(deployment))
+        name = claim_of_uri(deployment.spec.model.uri) or shared_claim(
+            deployment
+        )  # the user's or ours, if there is one
+        raw = self._cache.claim(deployment.namespace, name)
         if raw is None:
             return None
         bound = (raw.get("status") or {}).get("phase") == "Bound"
@@ -171,7 +175,7 @@ class Observer:
         ]
         credentials = deployment.spec.model.credentials
         if credentials:
-            name, key = credentials.secret_ref.name, credentials.secret_ref.key or TOKEN_KEY
+            name, key = credentials.secret_ref.name, token_key(credentials)
             hashes = self._cache.secret_hashes(deployment.namespace, name)
             if hashes is not None and key not in hashes:
                 found.append(f"Secret {name}, key {key}")
@@ -226,11 +230,3 @@ def _hash(raw: Raw) -> str:
 
 def _component(raw: Raw) -> str:
     return (raw["metadata"].get("labels") or {}).get(names.COMPONENT, "")  # type: ignore[no-any-return]
-
-
-def _claim_name(deployment: LLMDeployment) -> str:
-    """The claim with the weights, whether the user's or ours; a name that no claim has when there is none."""
-    uri, shared = deployment.spec.model.uri, deployment.spec.cache.shared_pvc
-    if uri.startswith("pvc://"):
-        return uri.removeprefix("pvc://").partition("/")[0]
-    return (shared.claim_name if shared and shared.claim_name else None) or names.claim(deployment.name)

@@ -64,6 +64,16 @@ class PodView:
     runtime: RuntimeView | None = None
     events: tuple["EventView", ...] = ()  # Events of this pod, asked for while it is not ready
 
+    @property
+    def has_ended(self) -> bool:
+        """It holds nothing of its node any more."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_active(self) -> bool:
+        """It counts as a replica, for its ReplicaSet too: not ended, not on its way out."""
+        return not self.terminating and not self.has_ended
+
 
 @dataclass(frozen=True, slots=True)
 class EventView:

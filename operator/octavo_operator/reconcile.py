@@ -15,7 +15,7 @@ from octavo_operator.autoscaling.scraper import Scraper
 from octavo_operator.autoscaling.targets import Target, targets
 from octavo_operator.cache import Cache
 from octavo_operator.desired.pod_template import scheme_of
-from octavo_operator.effective import OperatorIdentity, RenderDefaults
+from octavo_operator.effective import OperatorIdentity, RenderDefaults, token_key
 from octavo_operator.effects import Effects
 from octavo_operator.events import EventRecorder
 from octavo_operator.kube_client import KubeClient, NotFound
@@ -112,8 +112,7 @@ class Reconciler:
         credentials = deployment.spec.model.credentials
         token = None
         if credentials is not None:
-            reference = credentials.secret_ref
-            token = await self._token(deployment.namespace, reference.name, reference.key or "HF_TOKEN")
+            token = await self._token(deployment.namespace, credentials.secret_ref.name, token_key(credentials))
         return await resolve(deployment.spec.model, token, self._doors.hub)
 
     async def _token(self, namespace: str, name: str, entry: str) -> str:

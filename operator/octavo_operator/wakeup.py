@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from octavo_operator.names import DEPLOYMENT, Key
 from octavo_operator.reasons import Reason
+from octavo_operator.weights import claim_of_uri
 
 WAITING = frozenset(
     {
@@ -99,16 +100,9 @@ def _references(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ("Secret", _at(spec, "access", "tls").get("secretName")),
         ("ConfigMap", _at(spec, "model", "chatTemplate", "configMapKeyRef").get("name")),
         ("PersistentVolumeClaim", _at(spec, "cache", "sharedPVC").get("claimName")),
-        ("PersistentVolumeClaim", _claim_of(_at(spec, "model").get("uri"))),
+        ("PersistentVolumeClaim", claim_of_uri(str(_at(spec, "model").get("uri")))),
     )
     return ((kind, name) for kind, name in named if isinstance(name, str) and name)
-
-
-def _claim_of(uri: object) -> str | None:
-    """`weights` of pvc://weights/llama."""
-    if not isinstance(uri, str) or not uri.startswith("pvc://"):
-        return None
-    return uri.removeprefix("pvc://").partition("/")[0]
 
 
 def _at(value: Mapping[str, Any], *path: str) -> Mapping[str, Any]:

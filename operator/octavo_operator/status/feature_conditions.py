@@ -8,7 +8,7 @@ from octavo_operator.reasons import Reason
 from octavo_operator.status.conditions import Condition, ConditionType
 from octavo_operator.status.finding import Finding
 from octavo_operator.status.severity import worst
-from octavo_operator.status.situation import Situation, is_live
+from octavo_operator.status.situation import Situation
 
 _ABOUT_MODEL = frozenset(
     {Reason.RESOLVING_MODEL, Reason.MODEL_NOT_FOUND, Reason.REVISION_NOT_FOUND, Reason.MODEL_ACCESS_DENIED}
@@ -80,7 +80,7 @@ def _capacity_available(situation: Situation, findings: tuple[Finding, ...]) -> 
     against = _against(findings, _ABOUT_CAPACITY)
     if against is not None:
         return _no(ConditionType.CAPACITY_AVAILABLE, against)
-    pods = [pod for pod in situation.target_pods() if is_live(pod)]
+    pods = [pod for pod in situation.target_pods() if pod.is_active]
     if not pods or not all(pod.node for pod in pods):
         return None
     return Condition(ConditionType.CAPACITY_AVAILABLE, True, Reason.SCHEDULED, "Every pod has a node.")

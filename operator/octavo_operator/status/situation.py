@@ -78,11 +78,6 @@ class Situation:
         return view.pods if view is not None else ()
 
 
-def is_live(pod: PodView) -> bool:
-    """Whether it still counts as a replica: not ended, not on its way out."""
-    return not pod.terminating and pod.phase not in {"Failed", "Succeeded"}
-
-
 def serves(pod: PodView) -> bool:
     """Whether requests reach it and are answered."""
-    return is_live(pod) and pod.ready and pod.routed and pod.drain_started_at is None
+    return pod.is_active and pod.ready and pod.routed and pod.drain_started_at is None
