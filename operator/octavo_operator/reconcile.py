@@ -24,7 +24,7 @@ from octavo_operator.model.problem import ModelProblem
 from octavo_operator.model.resolution import resolve
 from octavo_operator.model.resolved import ResolvedModel
 from octavo_operator.names import Key
-from octavo_operator.observe import Observer
+from octavo_operator.observe import KINDS_SECONDS, Observer
 from octavo_operator.observed import Observed
 from octavo_operator.preparing import Prepared, prepare
 from octavo_operator.reasons import Reason
@@ -96,7 +96,7 @@ class Reconciler:
         situation = situation_of(rolling, prepared, wanted, self._effects.refusals(key))
         judgement = judge(situation)
         await self._report(situation, judgement)
-        return self._recheck(key, rolling, wanted, judgement)
+        return self._recheck(key, rolling, wanted, situation, judgement)
 
     def _resolution(self, key: Key, observed: Observed) -> ResolvedModel | ModelProblem | None:
         """What is known of the model of a revision that is not stored yet."""
@@ -155,10 +155,13 @@ class Reconciler:
         if status != before:
             await self._doors.kube.patch_status(key[0], key[1], metadata["uid"], status)
 
-    def _recheck(self, key: Key, rolling: Rolling, wanted: Wanted, judgement: Judgement) -> float | None:
+    def _recheck(
+        self, key: Key, rolling: Rolling, wanted: Wanted, situation: Situation, judgement: Judgement
+    ) -> float | None:
         starts = wanted.replicas > 0 and not judgement.ready and not judgement.stalled
         starting = STARTING_RECHECK_SECONDS if starts else None
         missing = MISSING_RECHECK_SECONDS if rolling.observed.missing_references else None
+        unmet = KINDS_SECONDS if situation.unmet else None  # no watch tells of a new kind
         times = (
             rolling.recheck_seconds,
             wanted.recheck_seconds,
@@ -166,6 +169,7 @@ class Reconciler:
             self._resolutions.retry_in(key),
             starting,
             missing,
+            unmet,
         )
         return min((seconds for seconds in times if seconds is not None), default=None)
 

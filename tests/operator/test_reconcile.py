@@ -222,6 +222,16 @@ async def test_a_newer_operator_restarts_nothing_and_says_so(world: World) -> No
     assert world.condition("Ready") == "True"
 
 
+async def test_a_wish_that_the_cluster_cannot_meet_is_told_until_it_can(world: World) -> None:
+    world.change(observability={"podMonitor": "Enabled"})
+    await world.run()
+    assert (world.condition("FeatureUnavailable"), world.condition("Ready")) == ("True", "True")
+    assert await world.reconcile() is not None, "nothing else tells that the kind has come"
+    world.change(observability={"podMonitor": "Auto"})
+    await world.run()
+    assert world.condition("FeatureUnavailable") == ""
+
+
 async def test_suspended_means_no_pods_and_not_stalled(world: World) -> None:
     await world.run()
     world.change(suspend=True)

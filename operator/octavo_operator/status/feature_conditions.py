@@ -31,8 +31,8 @@ _ABOUT_CAPACITY = frozenset(
 
 def of(situation: Situation, findings: tuple[Finding, ...]) -> Iterator[Condition]:
     """Those that apply."""
-    checks = (_model_resolved, _model_cached, _memory_fits, _capacity_available, _scaling_active, _upgrade, _suspended)
-    for check in checks:
+    about_pods = (_model_resolved, _model_cached, _memory_fits, _capacity_available)
+    for check in (*about_pods, _scaling_active, _unmet, _upgrade, _suspended):
         condition = check(situation, findings)
         if condition is not None:
             yield condition
@@ -94,6 +94,13 @@ def _scaling_active(situation: Situation, _: tuple[Finding, ...]) -> Condition |
     # While metrics come, the message must not carry their figures: each reading would be another status.
     text = f"{scaling.desired} replicas are wanted." if scaling.fresh else scaling.message
     return Condition(ConditionType.SCALING_ACTIVE, scaling.fresh, reason, text or EXPLANATIONS[reason].meaning)
+
+
+def _unmet(situation: Situation, _: tuple[Finding, ...]) -> Condition | None:
+    """No finding: the model serves as asked, only something beside it is missing."""
+    if not situation.unmet:
+        return None
+    return Condition(ConditionType.FEATURE_UNAVAILABLE, True, Reason.FEATURE_UNAVAILABLE, " ".join(situation.unmet))
 
 
 def _upgrade(situation: Situation, _: tuple[Finding, ...]) -> Condition | None:

@@ -51,6 +51,7 @@ class Situation:
     download: JobView | None = None  # of the wanted revision
     rollout: RolloutFacts = RolloutFacts()
     scaling: ScalingFacts | None = None
+    unmet: tuple[str, ...] = ()  # what the spec asks for and the cluster does not have, a sentence each
     upgrade: str = ""
 
     @property
