@@ -90,6 +90,7 @@ class Observer:
             claim=await self._view_claim(deployment),
             downloads=await self._view_downloads(key, deployment.uid),
             api_key_hashes=self._view_keys(raw),
+            token_hash=self._token_hash(deployment),
             missing_references=await self._missing(raw, deployment),
         )
 
@@ -166,6 +167,13 @@ class Observer:
             for secret in self._cache.key_secrets(raw)
             for name, value in secret[HASHES].items()
         }
+
+    def _token_hash(self, deployment: LLMDeployment) -> str:
+        credentials = deployment.spec.model.credentials
+        if credentials is None:
+            return ""
+        hashes = self._cache.secret_hashes(deployment.namespace, credentials.secret_ref.name) or {}
+        return hashes.get(token_key(credentials), "")
 
     async def _missing(self, raw: Raw, deployment: LLMDeployment) -> tuple[str, ...]:
         found = [

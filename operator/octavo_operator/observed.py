@@ -171,4 +171,5 @@ class Observed:
     claim: ClaimView | None = None
     downloads: tuple[JobView, ...] = ()
     api_key_hashes: Mapping[str, str] = field(default_factory=dict)  # "<secret>/<key>" -> "sha256:<hex>"
+    token_hash: str = ""  # of the hub token; empty: there is none, or it is in a Secret that is not watched
     missing_references: tuple[str, ...] = ()  # "Secret hub-token", "ConfigMap template": named in the spec, not there

@@ -105,7 +105,7 @@ class Reconciler:
         if any(view.hash == wanted and view.data for view in observed.revisions):
             self._resolutions.forget(key)
             return None
-        return self._resolutions.get(key, wanted, partial(self._resolve, observed))
+        return self._resolutions.get(key, wanted, observed.token_hash, partial(self._resolve, observed))
 
     async def _resolve(self, observed: Observed) -> ResolvedModel:
         deployment = observed.deployment

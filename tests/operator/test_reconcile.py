@@ -232,6 +232,19 @@ async def test_a_wish_that_the_cluster_cannot_meet_is_told_until_it_can(world: W
     assert world.condition("FeatureUnavailable") == ""
 
 
+async def test_a_corrected_token_is_used_at_once_and_not_after_a_pause(world: World) -> None:
+    world.change(model={**LOCAL, "credentials": {"secretRef": {"name": "hub"}}})
+    secret = {"kind": "Secret", "metadata": {"namespace": "default", "name": "hub"}, "type": "Opaque"}
+    world.put({**secret, "data": {"other": "aGY="}})
+    await world.reconcile()
+    await world.reconcile()
+    assert world.status["reason"] == "ReferenceMissing"
+    world.put({**secret, "data": {"HF_TOKEN": "aGY="}})
+    for _ in range(3):  # three seconds
+        await world.reconcile()
+    assert world.deployments()
+
+
 async def test_suspended_means_no_pods_and_not_stalled(world: World) -> None:
     await world.run()
     world.change(suspend=True)
