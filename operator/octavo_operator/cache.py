@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from octavo_operator.kube_client import ObjectList, Raw, version_of
+from octavo_operator.names import Key
 from octavo_operator.slimming import HASHES, is_ours, node_of, requests_of, slim
-from octavo_operator.wakeup import Key, owner_of, selector_of, selects, waits_for_room
+from octavo_operator.wakeup import owner_of, selector_of, selects, waits_for_room
 
 Place = tuple[str, str]
 """Namespace (empty for a node) and name."""

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from octavo_operator.api import LLMDeployment, Spec
+from octavo_operator.api import Credentials, LLMDeployment, Spec
 from octavo_operator.observed import ClusterView
 from octavo_operator.quantity import GIB
 from octavo_operator.spec_problem import SpecProblem
 
 PORT = 8000  # of the serving container and of a downloader's /status
+HUB_TOKEN = "HF_TOKEN"  # the container's variable, and the key of a Secret whose spec names none
 
 Value = TypeVar("Value")
 
@@ -214,6 +215,11 @@ def _unmet(spec: Spec, has_monitors: bool) -> tuple[str, ...]:
             "install the Prometheus operator or write Auto.",
         )
     return ()
+
+
+def token_key(credentials: Credentials) -> str:
+    """The key of their Secret that holds the hub token."""
+    return credentials.secret_ref.key or HUB_TOKEN
 
 
 def _or(value: Value | None, default: Value) -> Value:

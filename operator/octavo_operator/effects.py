@@ -13,8 +13,10 @@ from octavo_operator import names
 from octavo_operator.apply import NameTaken, apply_if_changed, differs, is_outdated
 from octavo_operator.cache import Cache
 from octavo_operator.desired import PRUNABLE, ChildInputs, children, revision_children
+from octavo_operator.desired.arguments import API_KEYS_FILE, reads_api_keys
 from octavo_operator.effective import OperatorIdentity
 from octavo_operator.kube_client import Conflict, Forbidden, Invalid, KubeClient, NotFound
+from octavo_operator.names import Key
 from octavo_operator.observed import Observed, PodView
 from octavo_operator.preparing import Prepared
 from octavo_operator.reasons import Reason
@@ -26,7 +28,6 @@ from octavo_operator.status.finding import Finding
 from octavo_operator.timestamp import format_time
 
 Raw = dict[str, Any]
-Key = tuple[str, str]
 
 
 class Effects:
@@ -58,6 +59,7 @@ class Effects:
             operator=operator,
             admin_key_hash=admin_key_hash,
             api_key_hashes=observed.api_key_hashes,
+            kept_api_keys=self._kept_api_keys(observed),
             egress_ports=egress_ports(records),
         )
         wanted = [*children(observed.deployment, prepared.effective, inputs)]
@@ -68,6 +70,17 @@ class Effects:
         await self._mark_pods(rolling)
         await self._set_replicas(rolling)
         await self._prune(observed, rolling, [*wanted, *jobs])
+
+    def _kept_api_keys(self, observed: Observed) -> str:
+        """The file of API keys as it is, while there are pods, or may be again, that do not start without it.
+
+        Whom the spec asked to let in then is known from nowhere else.
+        """
+        live = [view for view in observed.revisions if view.pods or view.replicas is not None]
+        if not any(reads_api_keys(view.data.get("template") or {}) for view in live):
+            return ""
+        seen = self._seen(observed, "Secret", names.keys_secret(observed.deployment.name))
+        return str((seen or {}).get("data", {}).get(API_KEYS_FILE, ""))
 
     def _new(self, observed: Observed, jobs: Iterable[Raw]) -> list[Raw]:
         """Jobs that are not there yet: a Job's template cannot be changed."""

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from octavo_operator.api import GROUP, KIND, VERSION, LLMDeployment
-from octavo_operator.kinds import MANAGER
 from octavo_operator.kube_client import ApiError, KubeClient, Raw
+from octavo_operator.names import MANAGER
 from octavo_operator.timestamp import format_time
 
 log = logging.getLogger(__name__)

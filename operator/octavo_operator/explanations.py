@@ -86,6 +86,10 @@ _HEALS = {
         "The pods' metrics cannot be read; scaling.auto.onMetricsLost decides the number of replicas.",
         "Check that NetworkPolicies let the operator reach port 8000 of the pods.",
     ),
+    Reason.FEATURE_UNAVAILABLE: _heals(
+        "The spec asks for something that this cluster does not have; the model serves without it.",
+        "Install what the message names, or change the field.",
+    ),
     Reason.ENGINE_FAILED: _heals(
         "The engine ended by itself and is being restarted.", "Read its last log: kubectl logs --previous."
     ),

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from octavo_operator.cache import Cache
 from octavo_operator.kube_client import ObjectList, Raw, version_of
-from octavo_operator.wakeup import Key, keys_to_wake
+from octavo_operator.names import Key
+from octavo_operator.wakeup import keys_to_wake
 
 
 class Queue(Protocol):

@@ -7,7 +7,7 @@ A key may also be wanted at a later time; then the earliest such time counts.
 import heapq
 from dataclasses import dataclass
 
-from octavo_operator.wakeup import Key
+from octavo_operator.names import Key
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ here, and a test compares the chart with it. Knows no object.
 
 from dataclasses import dataclass
 
-MANAGER = "octavo-operator"
-OURS = f"app.kubernetes.io/managed-by={MANAGER}"
+from octavo_operator.names import MANAGED_BY, MANAGER
+
+OURS = f"{MANAGED_BY}={MANAGER}"
 
 _READ = ("list", "watch")
 _KEPT = (*_READ, "get", "create", "patch")  # goes with its owner

@@ -16,7 +16,7 @@ import msgspec
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from octavo_operator.kinds import KINDS, MANAGER, Kind
+from octavo_operator.kinds import KINDS, Kind
 from octavo_operator.kube_client import (
     ApiError,
     Conflict,
@@ -29,6 +29,7 @@ from octavo_operator.kube_client import (
     error_of,
     name_of,
 )
+from octavo_operator.names import MANAGER
 
 PAGE = 500  # objects of one answer: a larger one would hold the event loop while it is decoded
 CONNECTIONS = 32

@@ -7,14 +7,13 @@
     |- Conflict         409: someone else wrote, or the uid is another one
     |- Gone             410: a resource version too old
     |- Invalid          400, 422: the server refuses the object itself
-    |- Forbidden        403: quota, Pod Security, an admission webhook, or missing rights (`cause`)
+    |- Forbidden        403: quota, Pod Security, an admission webhook, or missing rights
     |- TooManyRequests  429: not before `retry_after` seconds
     `- Unavailable      5xx, no connection, no answer in time: try again
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Protocol
 
 Raw = dict[str, Any]
@@ -60,29 +59,8 @@ class TooManyRequests(ApiError):  # noqa: N818
         self.retry_after = retry_after
 
 
-class ForbiddenCause(StrEnum):
-    """What stands against a request."""
-
-    QUOTA = "Quota"
-    POD_SECURITY = "PodSecurity"
-    ADMISSION = "Admission"
-    RIGHTS = "Rights"
-
-
 class Forbidden(ApiError):  # noqa: N818
     """Refused by a quota, Pod Security, an admission webhook, or for want of rights."""
-
-    @property
-    def cause(self) -> ForbiddenCause:
-        """Read from the server's words: it gives nothing else."""
-        text = self.message.lower()
-        if "exceeded quota" in text or "failed quota" in text:
-            return ForbiddenCause.QUOTA
-        if "violates podsecurity" in text:
-            return ForbiddenCause.POD_SECURITY
-        if "admission webhook" in text or "validatingadmissionpolicy" in text:
-            return ForbiddenCause.ADMISSION
-        return ForbiddenCause.RIGHTS
 
 
 _BY_STATUS: Mapping[int, type[ApiError]] = {

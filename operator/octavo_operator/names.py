@@ -10,7 +10,7 @@ from typing import Any
 
 from octavo_operator.api import GROUP, KIND, VERSION, LLMDeployment
 
-FIELD_MANAGER = "octavo-operator"
+MANAGER = "octavo-operator"  # of our objects and of their fields, and the source of our Events
 MANAGED_BY = "app.kubernetes.io/managed-by"
 APP_NAME = "app.kubernetes.io/name"
 INSTANCE = "app.kubernetes.io/instance"
@@ -40,6 +40,8 @@ REVISION_DIGITS = 10
 DOWNLOAD_DIGITS = 8  # 50 + len("-dl-") + 8 = 62; the Job's name becomes a label of its pods
 
 Labels = dict[str, str]
+Key = tuple[str, str]
+"""Namespace and name of an LLMDeployment."""
 
 
 def service(name: str) -> str:
@@ -101,7 +103,7 @@ def digest(*parts: str, length: int) -> str:
 
 def owner_labels(name: str) -> Labels:
     """On every child."""
-    return {APP_NAME: RUNTIME_APP, INSTANCE: name, MANAGED_BY: FIELD_MANAGER, DEPLOYMENT: name}
+    return {APP_NAME: RUNTIME_APP, INSTANCE: name, MANAGED_BY: MANAGER, DEPLOYMENT: name}
 
 
 def revision_labels(name: str, revision_hash: str) -> Labels:
@@ -173,12 +175,6 @@ def child_metadata(deployment: LLMDeployment, name: str, labels: Mapping[str, st
         "labels": owner_labels(deployment.name) | dict(labels or {}),
         "ownerReferences": [owner_reference(deployment)],
     }
-
-
-def owner_of(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
-    """(namespace, name) of the LLMDeployment that an object or pod belongs to by its label."""
-    name = (metadata.get("labels") or {}).get(DEPLOYMENT)
-    return (metadata.get("namespace", ""), name) if name else None
 
 
 def url(deployment: LLMDeployment) -> str:

@@ -13,8 +13,10 @@ from typing import Any, Protocol, TypeVar
 from octavo_operator import names
 from octavo_operator.api import LLMDeployment, parse
 from octavo_operator.cache import Cache
+from octavo_operator.effective import token_key
 from octavo_operator.kinds import KINDS
 from octavo_operator.kube_client import ApiError, KubeClient, NotFound, Raw
+from octavo_operator.names import Key
 from octavo_operator.observed import (
     ClaimView,
     ClusterView,
@@ -38,7 +40,8 @@ from octavo_operator.views import (
     view_revision,
     view_storage_classes,
 )
-from octavo_operator.wakeup import Key, references_of
+from octavo_operator.wakeup import references_of
+from octavo_operator.weights import claim_of_uri, shared_claim
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +49,6 @@ EVENTS_SECONDS = 5.0
 OBJECT_SECONDS = 15.0
 KINDS_SECONDS = 60.0
 FEWEST_ANSWERS = 4096  # beyond it, those of objects long gone are dropped when their number has doubled
-TOKEN_KEY = "HF_TOKEN"  # the name of a key, as the spec's default has it
 
 Answer = TypeVar("Answer")
 SeenNode = tuple[Raw, Mapping[str, int], NodeView]
@@ -88,6 +90,7 @@ class Observer:
             claim=await self._view_claim(deployment),
             downloads=await self._view_downloads(key, deployment.uid),
             api_key_hashes=self._view_keys(raw),
+            token_hash=self._token_hash(deployment),
             missing_references=await self._missing(raw, deployment),
         )
 
@@ -149,7 +152,10 @@ class Observer:
         return view_pod(raw, view.runtime, await self._events_of(raw))
 
     async def _view_claim(self, deployment: LLMDeployment) -> ClaimView | None:
-        raw = self._cache.claim(deployment.namespace, _claim_name(deployment))
+        name = claim_of_uri(deployment.spec.model.uri) or shared_claim(
+            deployment
+        )  # the user's or ours, if there is one
+        raw = self._cache.claim(deployment.namespace, name)
         if raw is None:
             return None
         bound = (raw.get("status") or {}).get("phase") == "Bound"
@@ -162,6 +168,13 @@ class Observer:
             for name, value in secret[HASHES].items()
         }
 
+    def _token_hash(self, deployment: LLMDeployment) -> str:
+        credentials = deployment.spec.model.credentials
+        if credentials is None:
+            return ""
+        hashes = self._cache.secret_hashes(deployment.namespace, credentials.secret_ref.name) or {}
+        return hashes.get(token_key(credentials), "")
+
     async def _missing(self, raw: Raw, deployment: LLMDeployment) -> tuple[str, ...]:
         found = [
             f"{kind} {name}"
@@ -170,7 +183,7 @@ class Observer:
         ]
         credentials = deployment.spec.model.credentials
         if credentials:
-            name, key = credentials.secret_ref.name, credentials.secret_ref.key or TOKEN_KEY
+            name, key = credentials.secret_ref.name, token_key(credentials)
             hashes = self._cache.secret_hashes(deployment.namespace, name)
             if hashes is not None and key not in hashes:
                 found.append(f"Secret {name}, key {key}")
@@ -225,11 +238,3 @@ def _hash(raw: Raw) -> str:
 
 def _component(raw: Raw) -> str:
     return (raw["metadata"].get("labels") or {}).get(names.COMPONENT, "")  # type: ignore[no-any-return]
-
-
-def _claim_name(deployment: LLMDeployment) -> str:
-    """The claim with the weights, whether the user's or ours; a name that no claim has when there is none."""
-    uri, shared = deployment.spec.model.uri, deployment.spec.cache.shared_pvc
-    if uri.startswith("pvc://"):
-        return uri.removeprefix("pvc://").partition("/")[0]
-    return (shared.claim_name if shared and shared.claim_name else None) or names.claim(deployment.name)

@@ -64,6 +64,16 @@ class PodView:
     runtime: RuntimeView | None = None
     events: tuple["EventView", ...] = ()  # Events of this pod, asked for while it is not ready
 
+    @property
+    def has_ended(self) -> bool:
+        """It holds nothing of its node any more."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_active(self) -> bool:
+        """It counts as a replica, for its ReplicaSet too: not ended, not on its way out."""
+        return not self.terminating and not self.has_ended
+
 
 @dataclass(frozen=True, slots=True)
 class EventView:
@@ -161,4 +171,5 @@ class Observed:
     claim: ClaimView | None = None
     downloads: tuple[JobView, ...] = ()
     api_key_hashes: Mapping[str, str] = field(default_factory=dict)  # "<secret>/<key>" -> "sha256:<hex>"
+    token_hash: str = ""  # of the hub token; empty: there is none, or it is in a Secret that is not watched
     missing_references: tuple[str, ...] = ()  # "Secret hub-token", "ConfigMap template": named in the spec, not there

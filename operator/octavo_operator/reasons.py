@@ -40,6 +40,7 @@ class Reason(StrEnum):
     MODEL_RATE_LIMITED = "ModelRateLimited"
     HUB_UNREACHABLE = "HubUnreachable"
     METRICS_LOST = "MetricsLost"
+    FEATURE_UNAVAILABLE = "FeatureUnavailable"
     ENGINE_FAILED = "EngineFailed"
     EVICTED = "Evicted"
     NODE_LOST = "NodeLost"

@@ -15,7 +15,7 @@ from octavo_operator.autoscaling.scraper import Scraper
 from octavo_operator.autoscaling.targets import Target, targets
 from octavo_operator.cache import Cache
 from octavo_operator.desired.pod_template import scheme_of
-from octavo_operator.effective import OperatorIdentity, RenderDefaults
+from octavo_operator.effective import OperatorIdentity, RenderDefaults, token_key
 from octavo_operator.effects import Effects
 from octavo_operator.events import EventRecorder
 from octavo_operator.kube_client import KubeClient, NotFound
@@ -23,7 +23,8 @@ from octavo_operator.model.hub import Hub
 from octavo_operator.model.problem import ModelProblem
 from octavo_operator.model.resolution import resolve
 from octavo_operator.model.resolved import ResolvedModel
-from octavo_operator.observe import Observer
+from octavo_operator.names import Key
+from octavo_operator.observe import KINDS_SECONDS, Observer
 from octavo_operator.observed import Observed
 from octavo_operator.preparing import Prepared, prepare
 from octavo_operator.reasons import Reason
@@ -39,7 +40,6 @@ from octavo_operator.status.transitions import status_events
 
 logger = logging.getLogger(__name__)
 
-Key = tuple[str, str]
 STARTING_RECHECK_SECONDS = 5.0
 MISSING_RECHECK_SECONDS = 15.0  # not every kind of object that a spec may name is watched
 
@@ -96,7 +96,7 @@ class Reconciler:
         situation = situation_of(rolling, prepared, wanted, self._effects.refusals(key))
         judgement = judge(situation)
         await self._report(situation, judgement)
-        return self._recheck(key, rolling, wanted, judgement)
+        return self._recheck(key, rolling, wanted, situation, judgement)
 
     def _resolution(self, key: Key, observed: Observed) -> ResolvedModel | ModelProblem | None:
         """What is known of the model of a revision that is not stored yet."""
@@ -105,15 +105,14 @@ class Reconciler:
         if any(view.hash == wanted and view.data for view in observed.revisions):
             self._resolutions.forget(key)
             return None
-        return self._resolutions.get(key, wanted, partial(self._resolve, observed))
+        return self._resolutions.get(key, wanted, observed.token_hash, partial(self._resolve, observed))
 
     async def _resolve(self, observed: Observed) -> ResolvedModel:
         deployment = observed.deployment
         credentials = deployment.spec.model.credentials
         token = None
         if credentials is not None:
-            reference = credentials.secret_ref
-            token = await self._token(deployment.namespace, reference.name, reference.key or "HF_TOKEN")
+            token = await self._token(deployment.namespace, credentials.secret_ref.name, token_key(credentials))
         return await resolve(deployment.spec.model, token, self._doors.hub)
 
     async def _token(self, namespace: str, name: str, entry: str) -> str:
@@ -156,10 +155,13 @@ class Reconciler:
         if status != before:
             await self._doors.kube.patch_status(key[0], key[1], metadata["uid"], status)
 
-    def _recheck(self, key: Key, rolling: Rolling, wanted: Wanted, judgement: Judgement) -> float | None:
+    def _recheck(
+        self, key: Key, rolling: Rolling, wanted: Wanted, situation: Situation, judgement: Judgement
+    ) -> float | None:
         starts = wanted.replicas > 0 and not judgement.ready and not judgement.stalled
         starting = STARTING_RECHECK_SECONDS if starts else None
         missing = MISSING_RECHECK_SECONDS if rolling.observed.missing_references else None
+        unmet = KINDS_SECONDS if situation.unmet else None  # no watch tells of a new kind
         times = (
             rolling.recheck_seconds,
             wanted.recheck_seconds,
@@ -167,6 +169,7 @@ class Reconciler:
             self._resolutions.retry_in(key),
             starting,
             missing,
+            unmet,
         )
         return min((seconds for seconds in times if seconds is not None), default=None)
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from octavo_operator.autoscaling import decisions, policy
 from octavo_operator.effective import Effective
+from octavo_operator.names import Key
 from octavo_operator.observed import Observed
 from octavo_operator.status.situation import ScalingFacts
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)

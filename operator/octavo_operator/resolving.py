@@ -1,7 +1,7 @@
 """`Resolutions`: looks models up at their hub in the background, once per revision, so that a slow hub holds up nothing else.
 
 Given a way to wake a resource; answers at once with what is known. Failures are tried again with growing pauses, or when
-the hub said so; a changed spec is another revision and begins anew.
+the hub said so; a changed spec is another revision and begins anew, and so does one that failed with another token.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from octavo_operator.kube_client import ApiError
 from octavo_operator.model.problem import ModelProblem
 from octavo_operator.model.resolved import ResolvedModel
+from octavo_operator.names import Key
 from octavo_operator.reasons import Reason
 from octavo_operator.status.redaction import redact
 
 log = logging.getLogger(__name__)
 
-Key = tuple[str, str]
 FIRST_PAUSE_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 300.0
 
@@ -28,6 +28,7 @@ class _Attempt:
     """What became of one revision's look-up so far."""
 
     revision: str
+    token: str  # its hash
     task: "asyncio.Task[ResolvedModel] | None" = None
     outcome: ResolvedModel | ModelProblem | None = None
     failures: int = 0
@@ -43,14 +44,15 @@ class Resolutions:
         self._attempts: dict[Key, _Attempt] = {}
 
     def get(
-        self, key: Key, revision: str, resolve: Callable[[], Awaitable[ResolvedModel]]
+        self, key: Key, revision: str, token_hash: str, resolve: Callable[[], Awaitable[ResolvedModel]]
     ) -> ResolvedModel | ModelProblem | None:
         """What is known of the model of this revision; None while the first answer is on its way."""
         attempt = self._attempts.get(key)
-        if attempt is None or attempt.revision != revision:
+        resolved = attempt is not None and isinstance(attempt.outcome, ResolvedModel)
+        if attempt is None or attempt.revision != revision or (attempt.token != token_hash and not resolved):
             self.forget(key)
-            attempt = self._attempts[key] = _Attempt(revision)
-        resolved = isinstance(attempt.outcome, ResolvedModel)
+            attempt, resolved = _Attempt(revision, token_hash), False
+            self._attempts[key] = attempt
         if attempt.task is None and not resolved and self._clock() >= attempt.retry_at:
             attempt.task = asyncio.create_task(self._run(key, attempt, resolve))
         return attempt.outcome

@@ -16,7 +16,7 @@ from octavo_operator import names
 from octavo_operator.api import LLMDeployment, Resources, Spec
 from octavo_operator.observed import RevisionView
 from octavo_operator.quantity import QuantityError, parse_quantity
-from octavo_operator.timestamp import format_time, parse_time
+from octavo_operator.timestamp import format_time
 
 MOST_DIFFERENCES = 3  # named in a sentence
 
@@ -97,20 +97,6 @@ def controller_revision(deployment: LLMDeployment, record: RevisionRecord) -> di
     }
 
 
-def parse(raw: Mapping[str, Any]) -> RevisionRecord:
-    """A ControllerRevision of ours, read back. Unreadable annotations count as absent."""
-    metadata = raw["metadata"]
-    annotations = metadata.get("annotations") or {}
-    return RevisionRecord(
-        hash=metadata["labels"][names.REVISION],
-        number=raw["revision"],
-        data=raw.get("data") or {},
-        started_at=parse_time(annotations.get(names.STARTED_AT)),
-        succeeded_at=parse_time(annotations.get(names.SUCCEEDED_AT)),
-        failure=_failure(annotations.get(names.FAILURE)),
-    )
-
-
 def record_of(view: RevisionView) -> RevisionRecord:
     """Of an observed revision."""
     return RevisionRecord(view.hash, view.number, view.data, view.started_at, view.succeeded_at, view.failure)
@@ -177,14 +163,6 @@ def _annotations(record: RevisionRecord) -> dict[str, str]:
     if record.failure is not None:
         annotations[names.FAILURE] = json.dumps(dict(record.failure), sort_keys=True)
     return annotations
-
-
-def _failure(text: str | None) -> Mapping[str, Any] | None:
-    try:
-        found = json.loads(text or "null")
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _differences(stored: Any, fresh: Any, path: str = "") -> list[str]:

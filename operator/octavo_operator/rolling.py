@@ -17,7 +17,7 @@ from octavo_operator.revision import RevisionRecord, record_of
 from octavo_operator.rollout.capacity import Headroom, headroom
 from octavo_operator.rollout.drain import DrainSettings, Victim
 from octavo_operator.rollout.planner import RolloutInput, RolloutPlan, plan
-from octavo_operator.rollout.replica_set import RELEASED_COST, is_active
+from octavo_operator.rollout.replica_set import RELEASED_COST
 from octavo_operator.rollout.revisions import Choice, OnFailure, choose, prune
 from octavo_operator.rollout.strategy import Ongoing, Strategy, StrategyDecision, decide
 from octavo_operator.rollout.verdict import Blocking, VerdictInput, verdict
@@ -148,7 +148,7 @@ def _judged(observed: Observed, prepared: Prepared, desired: int) -> tuple[Obser
 
 def _blocking(view: RevisionView, now: float) -> Blocking | None:
     """The worst that its pods say; those that were replaced already say nothing about the next."""
-    pods = [pod for pod in view.pods if is_active(pod)]
+    pods = [pod for pod in view.pods if pod.is_active]
     found = [(finding, pod.container.restarts) for pod in pods if (finding := diagnose(pod, now)) is not None]
     created = diagnose_create(view.create_error)
     if created is not None:

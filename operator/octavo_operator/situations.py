@@ -42,6 +42,7 @@ def situation_of(rolling: Rolling, prepared: Prepared, wanted: Wanted, refused: 
             last_rollback=rolling.last_rollback,
         ),
         scaling=wanted.facts,
+        unmet=prepared.effective.unmet,
         upgrade=prepared.upgrade,
     )
 

@@ -1,17 +1,15 @@
 """Which LLMDeployments a changed object concerns. Pure: a raw object and the known resources in, keys out.
 
-A child names its resource in a label. Secrets, ConfigMaps and claims concern those whose spec names or selects them;
-nodes, quotas, storage classes and freed room concern those that wait for room.
+A child names its resource in a label. Secrets and claims concern those whose spec names or selects them
+(ConfigMaps are asked for, not watched); nodes, quotas, storage classes and freed room concern those that wait for room.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from octavo_operator.names import DEPLOYMENT
+from octavo_operator.names import DEPLOYMENT, Key
 from octavo_operator.reasons import Reason
-
-Key = tuple[str, str]
-"""Namespace and name of an LLMDeployment."""
+from octavo_operator.weights import claim_of_uri
 
 WAITING = frozenset(
     {
@@ -52,7 +50,7 @@ def keys_to_wake(raw: Mapping[str, Any], world: World) -> frozenset[Key]:
     keys = {owner} if owner else set()
     if kind == "Secret" and owner:  # no spec names or selects one of ours, and there are as many as resources
         return frozenset(keys)
-    if kind in ("Secret", "ConfigMap", "PersistentVolumeClaim"):
+    if kind in ("Secret", "PersistentVolumeClaim"):
         reference = (kind, metadata["name"])
         labels = metadata.get("labels") or {}
         keys |= {
@@ -102,16 +100,9 @@ def _references(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ("Secret", _at(spec, "access", "tls").get("secretName")),
         ("ConfigMap", _at(spec, "model", "chatTemplate", "configMapKeyRef").get("name")),
         ("PersistentVolumeClaim", _at(spec, "cache", "sharedPVC").get("claimName")),
-        ("PersistentVolumeClaim", _claim_of(_at(spec, "model").get("uri"))),
+        ("PersistentVolumeClaim", claim_of_uri(str(_at(spec, "model").get("uri")))),
     )
     return ((kind, name) for kind, name in named if isinstance(name, str) and name)
-
-
-def _claim_of(uri: object) -> str | None:
-    """`weights` of pvc://weights/llama."""
-    if not isinstance(uri, str) or not uri.startswith("pvc://"):
-        return None
-    return uri.removeprefix("pvc://").partition("/")[0]
 
 
 def _at(value: Mapping[str, Any], *path: str) -> Mapping[str, Any]:

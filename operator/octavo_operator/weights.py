@@ -67,6 +67,12 @@ def place_of(deployment: LLMDeployment, weights: Weights) -> Place:
     return Download(runtime_model(deployment), weights.commit)
 
 
+def claim_of_uri(uri: str) -> str | None:
+    """`weights` of pvc://weights/llama; None of a URI of another kind."""
+    scheme, _, rest = uri.partition("://")
+    return rest.partition("/")[0] if scheme == "pvc" else None
+
+
 def is_shared(deployment: LLMDeployment) -> bool:
     """Whether a downloader fills a claim that all pods read."""
     scheme = deployment.spec.model.uri.partition("://")[0]

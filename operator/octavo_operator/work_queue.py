@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from octavo_operator.key_queue import KeyQueue, Taken
 from octavo_operator.kube_client import ApiError, Conflict, TooManyRequests
 from octavo_operator.metrics import OperatorMetrics
-from octavo_operator.wakeup import Key
+from octavo_operator.names import Key
 
 log = logging.getLogger(__name__)
 

@@ -62,6 +62,12 @@ class StartError(OctavoError):
         self.cause = cause
 
 
+def unreadable(error: PermissionError, place: object) -> StartError:
+    """Files of the model are there, but not for this user. `place`: named where the system names no file."""
+    message = f"{error.filename or place} may not be read by this user; change its permissions, or the user."
+    return StartError(StartCause.MODEL_NOT_FOUND, message)
+
+
 class EngineDeadError(OctavoError):
     """The engine process ended; nothing more will come from it."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.errors import StartCause, StartError, unreadable
 
 _FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
@@ -42,7 +42,8 @@ class GgufHeader:
 def read_gguf_header(path: Path, arrays: Collection[str] = ()) -> GgufHeader:
     """The header, with the short arrays and those long ones that `arrays` names.
 
-    Raises StartError: MODEL_NOT_FOUND, or MODEL_CORRUPT for a file that is no GGUF file or ends within its header.
+    Raises StartError: MODEL_NOT_FOUND (also for a file that this user may not read), or MODEL_CORRUPT for one that is no
+    GGUF file or ends within its header.
     """
     if not path.is_file():
         raise StartError(
@@ -51,6 +52,8 @@ def read_gguf_header(path: Path, arrays: Collection[str] = ()) -> GgufHeader:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _Cursor(data).header(path, arrays)
+    except PermissionError as error:
+        raise unreadable(error, path) from error
     except (struct.error, ValueError, IndexError, OverflowError, MemoryError) as error:
         raise corrupt_gguf(path, f"its header is unreadable ({error})") from error
 

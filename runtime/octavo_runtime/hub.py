@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from octavo_runtime.daemon_thread import in_daemon_thread
-from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.errors import StartCause, StartError, unreadable
 from octavo_runtime.fetch.manifest import FetchOptions, check_digest, sum_file, sum_folder
 from octavo_runtime.fetch.store import is_whole, read_marker
 from octavo_runtime.gguf_header import read_gguf_header
@@ -111,8 +111,7 @@ def find_local(name: str) -> ModelSource | None:
         if path.exists():
             return at_path(name, path)
     except PermissionError as error:
-        message = f"{error.filename or path} may not be read by this user; change its permissions, or the user."
-        raise StartError(StartCause.MODEL_NOT_FOUND, message) from error
+        raise unreadable(error, path) from error
     if name.startswith(("/", "./", "../", "~")) or (name.endswith(".gguf") and name.count("/") != 2):
         raise StartError(StartCause.MODEL_NOT_FOUND, f"There is no model at {path}; check the path.")
     return None
@@ -202,6 +201,8 @@ def read_json(file: Path) -> dict[str, Any]:
     """A JSON object; StartError(MODEL_CORRUPT) when the file holds none."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
+    except PermissionError as error:
+        raise unreadable(error, file) from error
     except (ValueError, OSError) as error:
         message = f"{file} is not readable JSON ({error}); download the model again."
         raise StartError(StartCause.MODEL_CORRUPT, message) from error

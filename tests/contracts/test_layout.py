@@ -18,7 +18,6 @@ TESTED_ELSEWHERE = {
     "kernels/ops.py": "protocols and frozen values; every backend's test uses them",
     "kernels/torch_cpu_attention.py": "test_torch_cpu_backend.py compares it with the reference",
     "kernels/torch_cpu_sampling.py": "test_sampling.py compares every backend with the reference",
-    "operator/observed.py": "frozen values; test_views.py makes and everything reads them",
     "runtime/engine/config.py": "frozen values; the scheduler's tests set them",
     "runtime/engine/messages.py": "typed messages without behaviour; test_channel.py sends them",
     "runtime/engine/plan.py": "frozen values; the scheduler makes and the worker reads them",

@@ -151,6 +151,7 @@ def everything() -> Situation:
             fresh=False,
             metrics_at=NOW - 300,
         ),
+        unmet=("This cluster has no kind PodMonitor.",),
         upgrade="A newer operator would render the pods differently.",
     )
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from octavo_operator.api import LLMDeployment, parse
-from octavo_operator.effective import AutoBounds, Device, Effective, EngineSettings, RenderDefaults, decide
+from octavo_operator.api import Credentials, KeyRef, LLMDeployment, parse
+from octavo_operator.effective import AutoBounds, Device, Effective, EngineSettings, RenderDefaults, decide, token_key
 from octavo_operator.observed import ClusterView, NodeView
 from octavo_operator.spec_problem import SpecProblem
 
@@ -153,3 +153,8 @@ def test_the_users_endpoint_goes_before_the_operators() -> None:
     assert decide(deployment(), cluster(), defaults).hub_endpoint == "https://mirror.example"
     mine = deployment(model={"uri": "hf://acme/small", "endpoint": "https://other.example"})
     assert decide(mine, cluster(), defaults).hub_endpoint == "https://other.example"
+
+
+def test_the_hub_token_lies_under_the_name_that_everyone_knows_unless_told() -> None:
+    assert token_key(Credentials(secret_ref=KeyRef(name="hub"))) == "HF_TOKEN"
+    assert token_key(Credentials(secret_ref=KeyRef(name="hub", key="token"))) == "token"

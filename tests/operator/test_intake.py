@@ -3,8 +3,8 @@
 from octavo_operator.cache import Cache
 from octavo_operator.intake import Intake
 from octavo_operator.kube_client import ObjectList, Raw
+from octavo_operator.names import Key
 from octavo_operator.testing import llm_deployment, node
-from octavo_operator.wakeup import Key
 
 
 class Queue:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from octavo_operator.key_queue import KeyQueue, Taken
-from octavo_operator.wakeup import Key
+from octavo_operator.names import Key
 
 A, B = ("n", "a"), ("n", "b")
 KEYS = [("n", str(number)) for number in range(4)]

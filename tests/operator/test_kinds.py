@@ -4,7 +4,6 @@ import pytest
 
 from octavo_operator.api import GROUP, KIND, PLURAL, VERSION
 from octavo_operator.kinds import KINDS, OURS, WATCHED
-from octavo_operator.names import FIELD_MANAGER, MANAGED_BY
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,7 @@ def test_the_resource_is_the_one_that_api_py_names_and_only_its_status_is_writte
 
 
 def test_what_we_make_is_watched_by_our_label_only() -> None:
-    assert f"{MANAGED_BY}={FIELD_MANAGER}" == OURS
+    assert OURS == "app.kubernetes.io/managed-by=octavo-operator"
     made = [kind for kind in WATCHED if "create" in kind.verbs and kind.name not in ("Secret", "PersistentVolumeClaim")]
     assert {kind.labels for kind in made} == {OURS}
 

@@ -6,7 +6,6 @@ from octavo_operator.kube_client import (
     ApiError,
     Conflict,
     Forbidden,
-    ForbiddenCause,
     Gone,
     Invalid,
     NotFound,
@@ -45,23 +44,6 @@ def test_too_many_requests_says_how_long_to_wait() -> None:
     assert isinstance(told, TooManyRequests)
     assert isinstance(untold, TooManyRequests)
     assert (told.retry_after, untold.retry_after) == (7.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("message", "cause"),
-    [
-        ('pods "a" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1', ForbiddenCause.QUOTA),
-        ('pods "a" is forbidden: failed quota: q: must specify limits.cpu', ForbiddenCause.QUOTA),
-        ('pods "a" is forbidden: violates PodSecurity "restricted:latest": x', ForbiddenCause.POD_SECURITY),
-        ('admission webhook "policy.example.com" denied the request: no', ForbiddenCause.ADMISSION),
-        ("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", ForbiddenCause.ADMISSION),
-        ('User "x" cannot list resource "nodes" in API group ""', ForbiddenCause.RIGHTS),
-    ],
-)
-def test_a_refusal_keeps_the_servers_words_and_tells_its_cause(message: str, cause: ForbiddenCause) -> None:
-    error = error_of(403, message, "")
-    assert isinstance(error, Forbidden)
-    assert (error.cause, error.message) == (cause, message)
 
 
 def test_objects_are_named_with_their_namespace_if_they_have_one() -> None:

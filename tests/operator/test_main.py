@@ -26,12 +26,12 @@ from octavo_operator.main import (
     webhook_of,
 )
 from octavo_operator.metrics import OperatorMetrics
+from octavo_operator.names import Key
 from octavo_operator.probes import LoopLag
 from octavo_operator.reconcile import Reconciler
 from octavo_operator.relist import Relister
 from octavo_operator.settings import OperatorSettings
 from octavo_operator.testing import FakeKube, llm_deployment
-from octavo_operator.wakeup import Key
 from octavo_operator.watching import Watch, Watching
 from octavo_operator.work_queue import WorkQueue
 

@@ -77,11 +77,6 @@ def test_children_are_owned_without_holding_up_a_deletion() -> None:
     assert "finalizers" not in metadata
 
 
-def test_owner_is_found_by_label() -> None:
-    assert names.owner_of(names.child_metadata(deployment(), "small-pods")) == ("models", "small")
-    assert names.owner_of({"namespace": "models", "labels": None}) is None
-
-
 def test_selector_is_text_for_the_scale_subresource() -> None:
     text = names.selector_text(names.server_selector("small"))
     assert text == "octavo.dev/deployment=small,octavo.dev/component=server"

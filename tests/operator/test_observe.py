@@ -244,6 +244,18 @@ async def test_references_that_are_not_there_are_named() -> None:
     assert (await world.look()).missing_references == ()
 
 
+async def test_a_changed_token_is_another_hash() -> None:
+    world = World(resource(model={"uri": "hf://a/b", "credentials": {"secretRef": {"name": "token"}}}))
+    secret = {"kind": "Secret", "metadata": {"namespace": "team", "name": "token"}}
+    seen = [(await world.look()).token_hash]
+    for data in ({"other": "aGY="}, {"HF_TOKEN": "aGY="}, {"HF_TOKEN": "aGg="}, {"HF_TOKEN": "aGg=", "other": "aGY="}):
+        world.put({**secret, "data": data})
+        seen.append((await world.look()).token_hash)
+    assert seen[:2] == ["", ""]
+    assert len(set(seen[1:4])) == 3
+    assert seen[3] == seen[4]
+
+
 async def test_a_reference_that_cannot_be_asked_for_now_is_not_called_missing() -> None:
     world = World(resource(access={"tls": {"secretName": "tls"}}))
     world.kube.fail_next(Unavailable(0, "no answer"), "get")

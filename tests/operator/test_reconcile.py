@@ -103,6 +103,12 @@ class World:
     def live_pods(self) -> list[Raw]:
         return self.kube.all("Pod")
 
+    def keys(self) -> dict[str, str]:
+        """Files of the Secret that pods mount."""
+        raw = self.kube.find("Secret", KEY[0], f"{KEY[1]}-keys")
+        assert raw is not None
+        return dict(raw["data"])
+
     def settle(self, *, ready: bool = True) -> None:
         """What the ReplicaSets and kubelets would do."""
         for deployment in self.kube.all("Deployment"):
@@ -220,6 +226,46 @@ async def test_a_newer_operator_restarts_nothing_and_says_so(world: World) -> No
     assert {raw["metadata"]["name"]: raw["spec"]["template"] for raw in world.kube.all("Deployment")} == before
     assert world.condition("UpgradeAvailable") == "True"
     assert world.condition("Ready") == "True"
+
+
+async def test_a_wish_that_the_cluster_cannot_meet_is_told_until_it_can(world: World) -> None:
+    world.change(observability={"podMonitor": "Enabled"})
+    await world.run()
+    assert (world.condition("FeatureUnavailable"), world.condition("Ready")) == ("True", "True")
+    assert await world.reconcile() is not None, "nothing else tells that the kind has come"
+    world.change(observability={"podMonitor": "Auto"})
+    await world.run()
+    assert world.condition("FeatureUnavailable") == ""
+
+
+async def test_a_corrected_token_is_used_at_once_and_not_after_a_pause(world: World) -> None:
+    world.change(model={**LOCAL, "credentials": {"secretRef": {"name": "hub"}}})
+    secret = {"kind": "Secret", "metadata": {"namespace": "default", "name": "hub"}, "type": "Opaque"}
+    world.put({**secret, "data": {"other": "aGY="}})
+    await world.reconcile()
+    await world.reconcile()
+    assert world.status["reason"] == "ReferenceMissing"
+    world.put({**secret, "data": {"HF_TOKEN": "aGY="}})
+    for _ in range(3):  # three seconds
+        await world.reconcile()
+    assert world.deployments()
+
+
+async def test_keys_stay_while_pods_that_ask_for_them_may_start(world: World) -> None:
+    secret = {"kind": "Secret", "metadata": {"namespace": "default", "name": "users", "labels": {"for": "x"}}}
+    world.put({**secret, "type": "Opaque", "data": {"alice": "c2stMQ=="}})
+    world.change(access={"apiKeys": {"secretSelector": {"for": "x"}}})
+    await world.run()
+    before = world.keys()
+    world.change(access={})
+    await world.run(2)
+    assert "api-keys" in before
+    assert len(world.deployments()) == 2
+    assert world.keys() == before
+    await world.run(40)
+    assert len(world.deployments()) == 1
+    await world.reconcile()
+    assert set(world.keys()) == {"admin-keys"}
 
 
 async def test_suspended_means_no_pods_and_not_stalled(world: World) -> None:

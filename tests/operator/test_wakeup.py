@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from octavo_operator.kube_client import Raw
+from octavo_operator.names import Key
 from octavo_operator.testing import llm_deployment
-from octavo_operator.wakeup import Key, keys_to_wake, references_of, selector_of, selects, waits_for_room
+from octavo_operator.wakeup import keys_to_wake, references_of, selector_of, selects, waits_for_room
 
 
 class World:
@@ -55,7 +56,6 @@ def test_room_wakes_those_that_wait_for_it(raw: Raw, keys: set[Key]) -> None:
         ({"model": {"uri": "hf://a/b", "credentials": {"secretRef": {"name": "s"}}}}, thing("Secret", "s")),
         ({"access": {"tls": {"secretName": "s"}}}, thing("Secret", "s")),
         ({"access": {"apiKeys": {"secretSelector": {"team": "x"}}}}, thing("Secret", "any", {"team": "x", "b": "c"})),
-        ({"model": {"chatTemplate": {"configMapKeyRef": {"name": "t", "key": "k"}}}}, thing("ConfigMap", "t")),
         ({"cache": {"sharedPVC": {"claimName": "w"}}}, thing("PersistentVolumeClaim", "w")),
         ({"model": {"uri": "pvc://w/llama/3"}}, thing("PersistentVolumeClaim", "w")),
     ],
@@ -65,6 +65,11 @@ def test_objects_that_a_spec_names_or_selects_wake_it(spec: dict[str, Any], raw:
         llm_deployment("x", "team", **spec), llm_deployment("y", "team"), llm_deployment("x", "other", **spec)
     )
     assert keys_to_wake(raw, world) == {("team", "x")}
+
+
+def test_a_config_map_is_among_the_references_though_none_is_watched() -> None:
+    raw = llm_deployment(model={"uri": "pvc://w/m", "chatTemplate": {"configMapKeyRef": {"name": "t", "key": "k"}}})
+    assert references_of(raw) == {("ConfigMap", "t"), ("PersistentVolumeClaim", "w")}
 
 
 def test_other_secrets_wake_nobody() -> None:

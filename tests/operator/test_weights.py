@@ -13,6 +13,7 @@ from octavo_operator.weights import (
     InContainer,
     Mounted,
     Weights,
+    claim_of_uri,
     is_shared,
     place_of,
     runtime_model,
@@ -101,3 +102,7 @@ def test_a_branch_is_no_folder_below_another() -> None:
 def test_the_runtime_is_given_the_hubs_own_name() -> None:
     assert runtime_model(deployment("hf://acme/small-1b")) == "acme/small-1b"
     assert runtime_model(deployment("https://files.example/q4.gguf")) == "https://files.example/q4.gguf"
+
+
+def test_only_a_claims_uri_names_a_claim() -> None:
+    assert [claim_of_uri(uri) for uri in ("pvc://w/llama/3", "pvc://w", "hf://a/b", "w")] == ["w", "w", None, None]

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from octavo_operator.kube_client import Conflict, TooManyRequests
 from octavo_operator.metrics import OperatorMetrics
-from octavo_operator.wakeup import Key
+from octavo_operator.names import Key
 from octavo_operator.work_queue import LAST_RETRY_SECONDS, Process, WorkQueue
 
 A, B = ("n", "a"), ("n", "b")

@@ -1,11 +1,12 @@
-"""A hub on a real socket, with the troubles that real ones have: `hub` in tests of everything that fetches."""
+"""A hub on a real socket, with the troubles that real ones have: `hub` in tests of everything that fetches. And `forbid`."""
 
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -165,3 +166,19 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits are short."""
     monkeypatch.setattr("octavo_runtime.fetch.patience._FIRST_WAIT", 0.001)
     monkeypatch.setattr("octavo_runtime.fetch.patience._LONGEST_WAIT", 0.01)
+
+
+@pytest.fixture
+def forbid(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes files of a name unreadable for this user: the mode of a file is nothing to root, who may run the tests."""
+    opened = Path.open
+
+    def forbid(name: str) -> None:
+        def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
+            if path.name == name:
+                raise PermissionError(13, "Permission denied", str(path))
+            return opened(path, *arguments, **options)
+
+        monkeypatch.setattr(Path, "open", refuse)
+
+    return forbid

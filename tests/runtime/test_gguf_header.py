@@ -3,6 +3,7 @@
 import contextlib
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import gguf
@@ -83,6 +84,13 @@ def test_another_kind_of_file_is_corrupt(tmp_path: Path) -> None:
 def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(StartError, match="does not exist") as caught:
         read_gguf_header(tmp_path / "none.gguf")
+    assert caught.value.cause is StartCause.MODEL_NOT_FOUND
+
+
+def test_a_file_that_may_not_be_read_is_named(file: Path, forbid: Callable[[str], None]) -> None:
+    forbid(file.name)
+    with pytest.raises(StartError, match="may not be read by this user") as caught:
+        read_gguf_header(file)
     assert caught.value.cause is StartCause.MODEL_NOT_FOUND
 
 

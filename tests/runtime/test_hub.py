@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,17 @@ def test_what_may_not_be_read_is_said(folder: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Path, "exists", refuse)
     assert "may not be read" in str(failure(str(folder)))
+
+
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json"])
+def test_a_config_that_may_not_be_read_is_not_called_damaged(
+    folder: Path, forbid: Callable[[str], None], name: str
+) -> None:
+    (folder / "generation_config.json").write_text("{}")
+    forbid(name)
+    error = failure(str(folder))
+    assert error.cause is StartCause.MODEL_NOT_FOUND
+    assert str(error) == f"{folder / name} may not be read by this user; change its permissions, or the user."
 
 
 def test_the_revision_is_that_of_the_marker_or_of_the_hubs_cache(folder: Path, tmp_path: Path) -> None:

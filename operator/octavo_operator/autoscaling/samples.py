@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from octavo_operator.autoscaling.metrics_text import Sample
 from octavo_operator.observed import PodView
 
-_FINISHED = ("Succeeded", "Failed")
-
 
 @dataclass(frozen=True, slots=True)
 class TimedSample:
@@ -37,7 +35,7 @@ def count_starting(pods: Iterable[PodView], now: float, startup_seconds: float) 
         not pod.ready
         and pod.routed
         and not pod.terminating
-        and pod.phase not in _FINISHED
+        and not pod.has_ended
         and now - pod.created_at <= startup_seconds
         for pod in pods
     )

@@ -24,9 +24,8 @@ from octavo_operator.autoscaling.demand import FRESH_SECONDS
 from octavo_operator.autoscaling.metrics_text import parse
 from octavo_operator.autoscaling.samples import TimedSample
 from octavo_operator.autoscaling.targets import Target, agrees, period
+from octavo_operator.names import Key
 from octavo_operator.observed import RuntimeView
-
-Key = tuple[str, str]  # namespace and name of an LLMDeployment
 
 TIMEOUT_SECONDS = 2.0
 CONCURRENCY = 32

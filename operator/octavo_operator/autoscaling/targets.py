@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from octavo_operator.autoscaling.metrics_text import Sample
+from octavo_operator.effective import PORT
 from octavo_operator.observed import PodView, RuntimeView
-
-PORT = 8000
 
 CLOSE_SECONDS = 1.0  # a pod that starts or drains: somebody waits for it
 LOAD_SECONDS = 2.0  # a pod whose load decides the number of replicas

@@ -37,6 +37,7 @@ class ChildInputs:
     operator: OperatorIdentity
     admin_key_hash: str  # sha256:<hex>
     api_key_hashes: Mapping[str, str] = field(default_factory=dict)  # "<secret>/<key>" -> sha256:<hex>
+    kept_api_keys: str = ""  # see keys_secret
     egress_ports: frozenset[int] = frozenset()  # revision.egress_ports of all stored revisions
 
 
@@ -44,7 +45,7 @@ def children(deployment: LLMDeployment, effective: Effective, inputs: ChildInput
     """What pods refer to comes first. Raises SpecProblem."""
     manifests = [
         service_account(deployment),
-        keys_secret(deployment, inputs.admin_key_hash, inputs.api_key_hashes),
+        keys_secret(deployment, inputs.admin_key_hash, inputs.api_key_hashes, inputs.kept_api_keys),
         service(deployment),
         headless_service(deployment),
     ]

@@ -4,6 +4,9 @@ A flag whose value would be the runtime's own `auto` or 1 is left out, so that `
 No secret is ever an argument: keys come as files.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from octavo_operator.api import LLMDeployment
 from octavo_operator.effective import PORT, Effective
 from octavo_operator.sizing import Sizing
@@ -126,6 +129,12 @@ def needs_api_key(deployment: LLMDeployment) -> bool:
     """Whether requests without a key are refused; also while no Secret matches: a door never opens by a missing file."""
     api_keys = deployment.spec.access.api_keys
     return api_keys is not None and api_keys.required is not False
+
+
+def reads_api_keys(template: Mapping[str, Any]) -> bool:
+    """Whether containers of this pod template cannot start without the file of API keys."""
+    containers = template.get("spec", {}).get("containers") or ()
+    return any(f"{KEYS_FOLDER}/{API_KEYS_FILE}" in (container.get("args") or ()) for container in containers)
 
 
 def _times(effective: Effective, sizing: Sizing) -> list[str]:

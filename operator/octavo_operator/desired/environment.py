@@ -4,10 +4,8 @@ from typing import Any
 
 from octavo_operator.api import LLMDeployment
 from octavo_operator.desired.volumes import CACHE_FOLDER
-from octavo_operator.effective import Effective
+from octavo_operator.effective import HUB_TOKEN, Effective, token_key
 from octavo_operator.weights import Download, Weights, place_of
-
-DEFAULT_TOKEN_KEY = "HF_TOKEN"
 
 Variable = dict[str, Any]
 
@@ -43,7 +41,6 @@ def _hub(deployment: LLMDeployment, effective: Effective) -> list[Variable]:
         variables.append({"name": "HF_ENDPOINT", "value": effective.hub_endpoint})
     credentials = deployment.spec.model.credentials
     if credentials:
-        reference = credentials.secret_ref
-        source = {"name": reference.name, "key": reference.key or DEFAULT_TOKEN_KEY}
-        variables.append({"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": source}})
+        source = {"name": credentials.secret_ref.name, "key": token_key(credentials)}
+        variables.append({"name": HUB_TOKEN, "valueFrom": {"secretKeyRef": source}})
     return variables

@@ -16,18 +16,25 @@ NO_KEY = f"sha256:{'0' * 64} no-Secret-matches-spec.access.apiKeys"
 nothing."""
 
 
-def keys_secret(deployment: LLMDeployment, admin_key_hash: str, api_key_hashes: Mapping[str, str]) -> dict[str, Any]:
-    """`api_key_hashes`: "<secret>/<key>" -> "sha256:<hex>". Every line says behind the hash where its key is from."""
-    lines = [f"{digest} {source}" for source, digest in sorted(api_key_hashes.items())] or [NO_KEY]
-    files = {ADMIN_KEYS_FILE: [f"{admin_key_hash} operator"]}
+def keys_secret(
+    deployment: LLMDeployment, admin_key_hash: str, api_key_hashes: Mapping[str, str], kept_api_keys: str = ""
+) -> dict[str, Any]:
+    """`api_key_hashes`: "<secret>/<key>" -> "sha256:<hex>". Every line says behind the hash where its key is from.
+
+    `kept_api_keys`: the file as the Secret has it (base64), for pods that were made while the spec asked for keys.
+    """
+    data = {ADMIN_KEYS_FILE: _encoded([f"{admin_key_hash} operator"])}
     if deployment.spec.access.api_keys:
-        files[API_KEYS_FILE] = lines
+        lines = [f"{digest} {source}" for source, digest in sorted(api_key_hashes.items())]
+        data[API_KEYS_FILE] = _encoded(lines or [NO_KEY])
+    elif kept_api_keys:
+        data[API_KEYS_FILE] = kept_api_keys
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": names.child_metadata(deployment, names.keys_secret(deployment.name)),
         "type": "Opaque",
-        "data": {name: _encoded(content) for name, content in files.items()},
+        "data": data,
     }
 
 

@@ -17,7 +17,7 @@ from octavo_operator.model.http_get import Span
 from octavo_operator.model.hub import Hub, HubFile, Revision
 from octavo_operator.model.problem import ModelProblem
 from octavo_operator.model.resolved import ModelFile, ResolvedModel
-from octavo_operator.model.uri import ClaimUri, FileUri, HubUri, UrlUri, parse_uri, runtime_model
+from octavo_operator.model.uri import ClaimUri, FileUri, HubUri, UrlUri, model_name, parse_uri
 from octavo_operator.model.weight_facts import ReadFile, gguf_facts, safetensors_facts
 from octavo_operator.reasons import Reason
 
@@ -33,9 +33,9 @@ async def resolve(model: Model, token: str | None, hub: Hub) -> ResolvedModel:
         case UrlUri(url):
             resolved = await _resolve_url(url, token, hub)
         case ClaimUri():
-            resolved = ResolvedModel(kind="pvc", name=runtime_model(uri))
+            resolved = ResolvedModel(kind="pvc", name=model_name(uri))
         case FileUri():
-            resolved = ResolvedModel(kind="file", name=runtime_model(uri))
+            resolved = ResolvedModel(kind="file", name=model_name(uri))
     return msgspec.structs.replace(resolved, trust_remote_code=bool(model.trust_remote_code))
 
 
@@ -51,7 +51,7 @@ async def _resolve_repository(model: Model, uri: HubUri, token: str | None, hub:
         weights = await gguf_facts(f"{uri.repository}: {gguf}", gguf, files[gguf].size, read)
     resolved = ResolvedModel(
         kind="hf",
-        name=runtime_model(uri),
+        name=model_name(uri),
         commit=revision.commit,
         files=tuple(ModelFile(file.path, file.size, file.sha256) for file in files.values()),
         weights=weights,

@@ -34,7 +34,7 @@ class ResolvedModel(msgspec.Struct, frozen=True, rename="camel", kw_only=True, o
     """None: not known before a pod has read the weights (nearly all of a pvc:// or file:// model)."""
 
     kind: Literal["hf", "pvc", "file", "https"]
-    name: str  # as runtime_model() has it: ORG/NAME, ORG/NAME/FILE.gguf, a URL or a path
+    name: str  # as model_name() has it: ORG/NAME, ORG/NAME/FILE.gguf, a URL or a path
     commit: str | None = None  # 40 hex digits
     files: tuple[ModelFile, ...] = ()
     weights: WeightFacts | None = None

@@ -68,8 +68,8 @@ def is_downloaded(uri: ModelUri) -> bool:
     return isinstance(uri, HubUri | UrlUri)
 
 
-def runtime_model(uri: ModelUri) -> str:
-    """What `octavo serve` and `octavo download` call the model; of a claim, the path below its mount."""
+def model_name(uri: ModelUri) -> str:
+    """What a person calls the model; of a claim, the path below its mount."""
     match uri:
         case HubUri(repository, file):
             return f"{repository}/{file}" if file else repository

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from octavo_operator import names
+from octavo_operator.effective import PORT
 from octavo_operator.kube_client import ApiError, KubeClient, NotFound, Raw
 from octavo_operator.observed import EventView, PodView
 from octavo_operator.plugin.errors import PluginError
 from octavo_operator.views import view_event, view_pod
-
-PORT = 8000
 
 
 class PodPages(KubeClient, Protocol):

@@ -11,7 +11,6 @@ from typing import Any
 from octavo_operator.observed import ClusterView, NodeView, PodView, QuotaView
 from octavo_operator.quantity import format_quantity
 from octavo_operator.rollout import node_fit
-from octavo_operator.rollout.replica_set import FINISHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def _fits_instead(
     own: Iterable[PodView],
 ) -> bool:
     """Whether taking our own pods away could make room for one: else it would cost service and gain nothing."""
-    held = [pod for pod in own if pod.phase not in FINISHED]
+    held = [pod for pod in own if not pod.has_ended]
 
     def fits_on(node: NodeView) -> bool:
         ours = [pod.requests for pod in held if pod.node == node.name]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from octavo_operator.observed import PodView, RuntimeView
-from octavo_operator.rollout.replica_set import is_active, is_marked
+from octavo_operator.rollout.replica_set import is_marked
 
 FRESH_SECONDS = 15.0  # a loading pod is asked every second; older than this, the answer says nothing
 ROUNDING_SECONDS = 1.0  # the annotation drops parts of a second
@@ -53,12 +53,12 @@ class DrainRules:
         return runtime is not None and runtime.phase in _NOT_YET_SERVING
 
     def is_serving(self, pod: PodView) -> bool:
-        """Requests reach it."""
-        return is_active(pod) and pod.ready and pod.routed and pod.node not in self.lost_nodes
+        """Requests reach it. Stricter than what the status counts: a lost node takes its pods with it before they say so."""
+        return pod.is_active and pod.ready and pod.routed and pod.node not in self.lost_nodes
 
     def is_alive(self, pod: PodView) -> bool:
         """It serves, or would if it were left alone: draining, or out of the Service for a moment."""
-        if not is_active(pod) or self.serves_nothing(pod):
+        if not pod.is_active or self.serves_nothing(pod):
             return False
         if pod.ready or is_marked(pod):
             return True

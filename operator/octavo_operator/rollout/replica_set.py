@@ -14,14 +14,8 @@ MARKED_COST = -1000  # controller.kubernetes.io/pod-deletion-cost of a pod with 
 RELEASED_COST = -2000  # of a marked pod that may go before others with the mark
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
-FINISHED = ("Succeeded", "Failed")
 
 Rank = tuple[bool, int, bool, int]
-
-
-def is_active(pod: PodView) -> bool:
-    """Whether the ReplicaSet counts the pod."""
-    return not pod.terminating and pod.phase not in FINISHED
 
 
 def is_stuck(pod: PodView, now: float) -> bool:
@@ -42,7 +36,7 @@ def rank(pod: PodView, released: Collection[str] = ()) -> Rank:
 
 def deletion_order(pods: Iterable[PodView], released: Collection[str] = ()) -> list[PodView]:
     """Active pods, first to go first; equal ones by name."""
-    return sorted((pod for pod in pods if is_active(pod)), key=lambda pod: (rank(pod, released), pod.name))
+    return sorted((pod for pod in pods if pod.is_active), key=lambda pod: (rank(pod, released), pod.name))
 
 
 def safe_prefix(pods: Iterable[PodView], may_go: Collection[str], released: Collection[str] = ()) -> list[PodView]:
@@ -50,6 +44,6 @@ def safe_prefix(pods: Iterable[PodView], may_go: Collection[str], released: Coll
 
     Of equal rank a pod that must stay comes first: the ReplicaSet could take it.
     """
-    active = [pod for pod in pods if is_active(pod)]
+    active = [pod for pod in pods if pod.is_active]
     ordered = sorted(active, key=lambda pod: (rank(pod, released), pod.name in may_go, pod.name))
     return list(takewhile(lambda pod: pod.name in may_go, ordered))

@@ -12,7 +12,7 @@ from enum import StrEnum
 from octavo_operator.api import Rollout
 from octavo_operator.observed import PodView
 from octavo_operator.rollout.capacity import Headroom
-from octavo_operator.rollout.replica_set import FINISHED, is_stuck
+from octavo_operator.rollout.replica_set import is_stuck
 
 
 class Strategy(StrEnum):
@@ -59,7 +59,7 @@ def decide(
 
     `ongoing`: what the last pass chose; None after a restart.
     """
-    present = [pod for pod in pods if pod.node not in lost_nodes and pod.phase not in FINISHED]
+    present = [pod for pod in pods if pod.node not in lost_nodes and not pod.has_ended]
     spare = _spare(headroom, desired, present)
     match rollout.strategy:
         case "Recreate":

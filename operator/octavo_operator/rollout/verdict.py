@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from octavo_operator.observed import RevisionView
 from octavo_operator.reasons import Reason
-from octavo_operator.rollout.replica_set import is_active
 
 GRACE_SECONDS = 30.0  # a registry or an API server may stumble
 CRASHES = 3  # of one container
@@ -74,7 +73,7 @@ def last_progress(revision: RevisionView, started: float) -> float:
 
     A pod that is replaced again and again makes no progress: only the oldest of each that is not ready counts.
     """
-    active = [pod for pod in revision.pods if is_active(pod)]
+    active = [pod for pod in revision.pods if pod.is_active]
     ready = [pod.ready_at for pod in active if pod.ready and pod.ready_at is not None]
     made = [pod.created_at for pod in active if not pod.ready]
     return max([started, *ready, *([min(made)] if made else [])])

@@ -27,6 +27,7 @@ class ConditionType(StrEnum):
     CAPACITY_AVAILABLE = "CapacityAvailable"
     SCALING_ACTIVE = "ScalingActive"
     DEGRADED = "Degraded"
+    FEATURE_UNAVAILABLE = "FeatureUnavailable"
     UPGRADE_AVAILABLE = "UpgradeAvailable"
     SUSPENDED = "Suspended"
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from octavo_operator.status.situation import Situation, is_live, serves
+from octavo_operator.status.situation import Situation, serves
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Counts:
 def count(situation: Situation) -> Counts:
     """Of all revisions."""
     pods = situation.pods()
-    live = [pod for pod in pods if is_live(pod)]
+    live = [pod for pod in pods if pod.is_active]
     updated = [pod for pod in live if pod.revision == situation.target]
     return Counts(
         replicas=len(live),
@@ -28,5 +28,5 @@ def count(situation: Situation) -> Counts:
         updated=len(updated),
         updated_ready=sum(serves(pod) for pod in updated),
         draining=sum(pod.drain_started_at is not None for pod in live),
-        old=sum(pod.revision != situation.target and (is_live(pod) or pod.terminating) for pod in pods),
+        old=sum(pod.revision != situation.target and (pod.is_active or pod.terminating) for pod in pods),
     )

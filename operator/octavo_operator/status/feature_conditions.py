@@ -8,7 +8,7 @@ from octavo_operator.reasons import Reason
 from octavo_operator.status.conditions import Condition, ConditionType
 from octavo_operator.status.finding import Finding
 from octavo_operator.status.severity import worst
-from octavo_operator.status.situation import Situation, is_live
+from octavo_operator.status.situation import Situation
 
 _ABOUT_MODEL = frozenset(
     {Reason.RESOLVING_MODEL, Reason.MODEL_NOT_FOUND, Reason.REVISION_NOT_FOUND, Reason.MODEL_ACCESS_DENIED}
@@ -31,8 +31,8 @@ _ABOUT_CAPACITY = frozenset(
 
 def of(situation: Situation, findings: tuple[Finding, ...]) -> Iterator[Condition]:
     """Those that apply."""
-    checks = (_model_resolved, _model_cached, _memory_fits, _capacity_available, _scaling_active, _upgrade, _suspended)
-    for check in checks:
+    about_pods = (_model_resolved, _model_cached, _memory_fits, _capacity_available)
+    for check in (*about_pods, _scaling_active, _unmet, _upgrade, _suspended):
         condition = check(situation, findings)
         if condition is not None:
             yield condition
@@ -80,7 +80,7 @@ def _capacity_available(situation: Situation, findings: tuple[Finding, ...]) -> 
     against = _against(findings, _ABOUT_CAPACITY)
     if against is not None:
         return _no(ConditionType.CAPACITY_AVAILABLE, against)
-    pods = [pod for pod in situation.target_pods() if is_live(pod)]
+    pods = [pod for pod in situation.target_pods() if pod.is_active]
     if not pods or not all(pod.node for pod in pods):
         return None
     return Condition(ConditionType.CAPACITY_AVAILABLE, True, Reason.SCHEDULED, "Every pod has a node.")
@@ -94,6 +94,13 @@ def _scaling_active(situation: Situation, _: tuple[Finding, ...]) -> Condition |
     # While metrics come, the message must not carry their figures: each reading would be another status.
     text = f"{scaling.desired} replicas are wanted." if scaling.fresh else scaling.message
     return Condition(ConditionType.SCALING_ACTIVE, scaling.fresh, reason, text or EXPLANATIONS[reason].meaning)
+
+
+def _unmet(situation: Situation, _: tuple[Finding, ...]) -> Condition | None:
+    """No finding: the model serves as asked, only something beside it is missing."""
+    if not situation.unmet:
+        return None
+    return Condition(ConditionType.FEATURE_UNAVAILABLE, True, Reason.FEATURE_UNAVAILABLE, " ".join(situation.unmet))
 
 
 def _upgrade(situation: Situation, _: tuple[Finding, ...]) -> Condition | None:

@@ -9,7 +9,7 @@ from octavo_operator.status.counts import Counts
 from octavo_operator.status.creation import diagnose_create
 from octavo_operator.status.finding import Finding
 from octavo_operator.status.signals import diagnose
-from octavo_operator.status.situation import Situation, is_live
+from octavo_operator.status.situation import Situation
 from octavo_operator.status.storage import diagnose_claim, diagnose_job
 from octavo_operator.timestamp import parse_time
 
@@ -75,7 +75,7 @@ def _pods(situation: Situation) -> Iterator[Finding]:
     pods = situation.target_pods()
     last_ready = max((pod.created_at for pod in pods if pod.ready), default=0.0)
     for pod in pods:
-        if is_live(pod) or pod.created_at > last_ready:
+        if pod.is_active or pod.created_at > last_ready:
             finding = _node_lost(situation, pod) or diagnose(pod, situation.now)
             if finding is not None:
                 yield finding
@@ -84,7 +84,7 @@ def _pods(situation: Situation) -> Iterator[Finding]:
 def _node_lost(situation: Situation, pod: PodView) -> Finding | None:
     """Nobody reports from a dead node: the pod itself looks as it did, only no longer ready."""
     nodes = situation.observed.cluster.nodes  # empty where the operator may not see nodes
-    if not nodes or not pod.node or pod.ready or not is_live(pod):
+    if not nodes or not pod.node or pod.ready or not pod.is_active:
         return None
     if any(node.name == pod.node and node.ready for node in nodes):
         return None
@@ -107,7 +107,7 @@ def _refusals(situation: Situation) -> Iterator[Finding]:
 
 def _wants_pods(view: RevisionView) -> bool:
     """A refusal of long ago says nothing once the pods are there."""
-    return sum(is_live(pod) for pod in view.pods) < (view.replicas or 0)
+    return sum(pod.is_active for pod in view.pods) < (view.replicas or 0)
 
 
 def _storage(situation: Situation) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from octavo_operator.status.finding import Finding
 from octavo_operator.status.gathering import gather, is_satisfied
 from octavo_operator.status.phases import Phase, phase_of
 from octavo_operator.status.severity import worst
-from octavo_operator.status.situation import Situation, is_live
+from octavo_operator.status.situation import Situation
 
 _LACKS_ROOM = frozenset(
     {Reason.WAITING_FOR_GPU, Reason.WAITING_FOR_NODE, Reason.WAITING_FOR_QUOTA, Reason.WAITING_FOR_VOLUME}
@@ -132,6 +132,6 @@ def _phase(
 
 def _recheck_after(pods: Iterable[PodView], now: float) -> float | None:
     """When a pod that is ready again after a crash may count as ready."""
-    recent = [pod.container.finished_at for pod in pods if is_live(pod) and pod.ready and is_recent(pod, now)]
+    recent = [pod.container.finished_at for pod in pods if pod.is_active and pod.ready and is_recent(pod, now)]
     ages = [RECENT_SECONDS - (now - ended) for ended in recent if ended is not None]
     return max(ages, default=None)

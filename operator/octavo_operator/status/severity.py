@@ -69,6 +69,7 @@ SEVERITY: tuple[Reason, ...] = (
     Reason.DRAINING,
     # serving all the same
     Reason.METRICS_LOST,
+    Reason.FEATURE_UNAVAILABLE,
     Reason.UPGRADE_AVAILABLE,
     # well
     Reason.SUSPENDED,

@@ -51,6 +51,7 @@ class Situation:
     download: JobView | None = None  # of the wanted revision
     rollout: RolloutFacts = RolloutFacts()
     scaling: ScalingFacts | None = None
+    unmet: tuple[str, ...] = ()  # what the spec asks for and the cluster does not have, a sentence each
     upgrade: str = ""
 
     @property
@@ -78,11 +79,6 @@ class Situation:
         return view.pods if view is not None else ()
 
 
-def is_live(pod: PodView) -> bool:
-    """Whether it still counts as a replica: not ended, not on its way out."""
-    return not pod.terminating and pod.phase not in {"Failed", "Succeeded"}
-
-
 def serves(pod: PodView) -> bool:
     """Whether requests reach it and are answered."""
-    return is_live(pod) and pod.ready and pod.routed and pod.drain_started_at is None
+    return pod.is_active and pod.ready and pod.routed and pod.drain_started_at is None

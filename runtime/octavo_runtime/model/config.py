@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.errors import StartCause, StartError, unreadable
 
 
 class Architecture(StrEnum):
@@ -80,6 +80,8 @@ def read_config(folder: Path) -> ModelConfig:
         )
     try:
         fields = json.loads(path.read_bytes())
+    except PermissionError as error:
+        raise unreadable(error, path) from error
     except ValueError as error:
         raise StartError(
             StartCause.MODEL_CORRUPT, f"{path} is not valid JSON ({error}); download the model again."

@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 from safetensors import SafetensorError, safe_open
 
-from octavo_runtime.errors import StartCause, StartError
+from octavo_runtime.errors import StartCause, StartError, unreadable
 
 
 class WeightSource(Protocol):
@@ -40,8 +40,12 @@ class SafetensorsSource:
         self.origin = str(folder)
         self._file_of: dict[str, Path] = {}
         self._sizes: dict[str, int] = {}
-        for path in _weight_files(folder):
-            for name, size in _header(path).items():
+        try:
+            headers = {path: _header(path) for path in _weight_files(folder)}
+        except PermissionError as error:
+            raise unreadable(error, folder) from error
+        for path, header in headers.items():
+            for name, size in header.items():
                 self._file_of[name] = path
                 self._sizes[name] = size
 

@@ -15,8 +15,9 @@ import pytest
 from aiohttp import web
 
 from octavo_operator.autoscaling import scraper as module
-from octavo_operator.autoscaling.scraper import Key, Scraper
+from octavo_operator.autoscaling.scraper import Scraper
 from octavo_operator.autoscaling.targets import Target
+from octavo_operator.names import Key
 
 KEY: Key = ("default", "m")
 Hosts = itertools.count(2)

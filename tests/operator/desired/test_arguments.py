@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from octavo_operator.desired.arguments import download_arguments, needs_api_key, serve_arguments
+from octavo_operator.desired.arguments import download_arguments, needs_api_key, reads_api_keys, serve_arguments
 from octavo_operator.weights import Weights
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -148,6 +148,14 @@ def test_keys_are_asked_for_unless_they_are_not_required(
 ) -> None:
     assert needs_api_key(deployment(access=access)) is needed
     assert serve({"access": access}).get("--api-key-file") == (["/etc/octavo/keys/api-keys"] if needed else None)
+
+
+def test_a_template_tells_whether_its_pods_need_the_file_of_keys(render: Callable[..., Any]) -> None:
+    keys = {"secretSelector": {"team": "a"}}
+    assert reads_api_keys(render({"access": {"apiKeys": keys}}).template)
+    assert not reads_api_keys(render({"access": {"apiKeys": {**keys, "required": False}}}).template)
+    assert not reads_api_keys(render({}).template)
+    assert not reads_api_keys({})
 
 
 def test_certificates_are_files(serve: Callable[..., dict[str, list[str]]]) -> None:

@@ -33,6 +33,14 @@ def test_without_api_keys_there_is_only_the_operators(deployment: Callable[..., 
     assert list(files(keys_secret(deployment(), ADMIN, {}))) == ["admin-keys"]
 
 
+def test_keys_of_an_earlier_spec_are_kept_as_they_are_and_go_before_none_of_this_one(
+    deployment: Callable[..., Any],
+) -> None:
+    kept = base64.b64encode(f"{ONE} a/key\n".encode()).decode()
+    assert files(keys_secret(deployment(), ADMIN, {}, kept))["api-keys"] == [f"{ONE} a/key"]
+    assert files(keys_secret(deployment(access=ACCESS), ADMIN, {"b/key": TWO}, kept))["api-keys"] == [f"{TWO} b/key"]
+
+
 def test_order_of_keys_changes_nothing(deployment: Callable[..., Any]) -> None:
     one = keys_secret(deployment(access=ACCESS), ADMIN, {"a/key": ONE, "b/key": TWO})
     assert one == keys_secret(deployment(access=ACCESS), ADMIN, {"b/key": TWO, "a/key": ONE})

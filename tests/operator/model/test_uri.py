@@ -12,8 +12,8 @@ from octavo_operator.model.uri import (
     ModelUri,
     UrlUri,
     is_downloaded,
+    model_name,
     parse_uri,
-    runtime_model,
 )
 from octavo_operator.reasons import Reason
 
@@ -88,7 +88,7 @@ def test_only_hubs_and_urls_are_downloaded() -> None:
 
 def test_the_runtime_is_given_the_name_without_its_scheme() -> None:
     uris = ["hf://a/b", "hf://a/b/f.gguf", "https://h/x.gguf", "pvc://c/x/y", "file:///x"]
-    assert [runtime_model(parse_uri(uri)) for uri in uris] == ["a/b", "a/b/f.gguf", "https://h/x.gguf", "x/y", "/x"]
+    assert [model_name(parse_uri(uri)) for uri in uris] == ["a/b", "a/b/f.gguf", "https://h/x.gguf", "x/y", "/x"]
 
 
 @given(

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from octavo_operator.observed import PodView
-from octavo_operator.rollout.replica_set import deletion_order, is_active, is_stuck, safe_prefix
+from octavo_operator.rollout.replica_set import deletion_order, is_stuck, safe_prefix
 
 Make = Callable[..., PodView]
 
@@ -26,7 +26,6 @@ def test_unscheduled_then_pending_then_unready_then_marked_then_ready(pod: Make,
 
 @pytest.mark.parametrize("fields", [{"terminating": True}, {"phase": "Failed"}, {"phase": "Succeeded"}])
 def test_pods_that_end_are_not_counted(pod: Make, fields: dict[str, object]) -> None:
-    assert not is_active(pod(**fields))
     assert deletion_order([pod(**fields)]) == []
 
 

@@ -7,6 +7,7 @@ from octavo_operator.reasons import Reason
 from octavo_operator.status import feature_conditions
 from octavo_operator.status.conditions import Condition, ConditionType
 from octavo_operator.status.finding import Finding
+from octavo_operator.status.judge import judge
 from octavo_operator.status.situation import ScalingFacts, Situation
 
 
@@ -76,6 +77,16 @@ def test_scaling_is_active_while_metrics_are_fresh(build: Any) -> None:
     blind = conditions(build.situation(scaling=lost))[ConditionType.SCALING_ACTIVE]
     assert (fresh.status, fresh.reason, fresh.message) == (True, Reason.METRICS_FRESH, "2 replicas are wanted.")
     assert (blind.status, blind.reason, blind.message) == (False, Reason.METRICS_LOST, lost.message)
+
+
+def test_what_the_cluster_lacks_is_told_and_the_resource_is_ready_all_the_same(build: Any) -> None:
+    situation = build.situation(unmet=("spec.x is Enabled, but this cluster has no kind X; write Auto.",))
+    condition = conditions(situation)[ConditionType.FEATURE_UNAVAILABLE]
+    assert (condition.status, condition.reason) == (True, Reason.FEATURE_UNAVAILABLE)
+    assert condition.message == "spec.x is Enabled, but this cluster has no kind X; write Auto."
+    judgement = judge(situation)
+    assert condition in judgement.conditions
+    assert (judgement.ready, judgement.reason) == (True, Reason.SERVING)
 
 
 def test_a_newer_render_and_suspension_are_only_told_when_true(build: Any) -> None:

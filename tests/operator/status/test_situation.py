@@ -1,10 +1,10 @@
-"""What counts as a replica, and what as one that serves."""
+"""What counts as a pod that serves."""
 
 from typing import Any
 
 import pytest
 
-from octavo_operator.status.situation import is_live, serves
+from octavo_operator.status.situation import serves
 
 
 def test_a_ready_routed_pod_serves(build: Any) -> None:
@@ -17,12 +17,6 @@ def test_a_ready_routed_pod_serves(build: Any) -> None:
 )
 def test_a_pod_that_gets_no_requests_does_not_serve(build: Any, changes: dict[str, Any]) -> None:
     assert not serves(build.pod(**changes))
-
-
-def test_an_ended_or_ending_pod_is_no_replica(build: Any) -> None:
-    assert is_live(build.starting())
-    assert not is_live(build.pod(terminating=True))
-    assert not is_live(build.starting(phase="Failed"))
 
 
 def test_pods_are_found_by_revision(build: Any) -> None:

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,11 @@ def test_a_broken_config_file_is_corrupt(tmp_path: Path, content: str) -> None:
     with pytest.raises(StartError) as caught:
         read_config(tmp_path)
     assert caught.value.cause is StartCause.MODEL_CORRUPT
+
+
+def test_a_config_that_may_not_be_read_is_named(tmp_path: Path, forbid: Callable[[str], None]) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    forbid("config.json")
+    with pytest.raises(StartError, match=r"config\.json may not be read by this user") as caught:
+        read_config(tmp_path)
+    assert caught.value.cause is StartCause.MODEL_NOT_FOUND

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,14 @@ def change_weights(folder: Path, name: str, tensor: torch.Tensor | None) -> None
     if tensor is not None:
         tensors[name] = tensor
     save_file(tensors, folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "model.safetensors.index.json"])
+def test_weights_that_may_not_be_read_are_not_called_damaged(
+    folder: Path, forbid: Callable[[str], None], name: str
+) -> None:
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"x": "model.safetensors"}}')
+    forbid(name)
+    with pytest.raises(StartError, match=f"{name} may not be read by this user; change its permissions") as caught:
+        SafetensorsSource(folder)
+    assert caught.value.cause is StartCause.MODEL_NOT_FOUND
