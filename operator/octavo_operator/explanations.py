@@ -133,7 +133,7 @@ _STALLED_MODEL = {
     ),
     Reason.WEIGHTS_TOO_LARGE: _stalled(
         "The weights do not fit into the device's memory.",
-        "Raise engine.tensorParallelSize, choose a quantized model, or a larger GPU by resources.gpuProducts.",
+        "Raise engine.tensorParallelSize (without GPU resources.memory), or choose a quantized model or a larger GPU.",
     ),
     Reason.KV_CACHE_TOO_SMALL: _stalled(
         "Beside the weights there is no room for the KV cache of one sequence.",
