@@ -9,7 +9,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,19 +20,18 @@ from aiohttp import web
 
 HOST = "127.0.0.1"
 LEASES = "/leases/"
-HOP_BY_HOP = ("Transfer-Encoding", "Content-Encoding", "Content-Length", "Connection", "Host", "Authorization")
+NOT_FORWARDED = ("Transfer-Encoding", "Content-Encoding", "Content-Length", "Connection", "Host", "Authorization")
 REASONS = {409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Which share of answers goes wrong, and how long a watch lasts."""
+    """Which share of answers goes wrong, and how long a watch lasts; the default is a server that is well."""
 
-    refused: dict[int, float] = field(default_factory=dict)  # status -> share of requests that are not passed on
+    reads_refused: Mapping[int, float] = field(default_factory=dict)  # by status: not passed on
+    writes_refused: Mapping[int, float] = field(default_factory=dict)
     lost: float = 0.0  # share of writes that are carried out, and whose answer nobody hears
-    watch_seconds: float = (
-        0.0  # the longest that a watch lasts before it is cut or told 410; 0: as long as the server wants
-    )
+    watch_seconds: float = 0.0  # the longest that a watch lasts before it breaks; 0: as long as the server wants
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +52,7 @@ class ApiProxy:
     writes: list[Write] = field(default_factory=list)  # but for those of Leases
     spoilt: Counter[str] = field(default_factory=Counter)  # what went wrong, and how often
     port: int = 0
+    _hears: asyncio.Event = field(default_factory=asyncio.Event)
 
     def kubeconfig(self, file: Path) -> Path:
         """For a client of this proxy."""
@@ -73,9 +73,10 @@ class ApiProxy:
         is_write = request.method != "GET" and LEASES not in request.path
         if is_write:
             self.writes.append(Write(time.monotonic(), f"{request.method} {request.path}"))
-        if status := self._refusal():
+        await self._hears.wait()
+        if status := self._refusal(request.method):
             return self._refuse(status, f"{status} to {request.method}")
-        headers = {name: value for name, value in request.headers.items() if name.title() not in HOP_BY_HOP}
+        headers = {name: value for name, value in request.headers.items() if name.title() not in NOT_FORWARDED}
         timeout = aiohttp.ClientTimeout(total=None)
         async with self.session.request(
             request.method, request.path_qs, data=body or None, headers=headers, timeout=timeout
@@ -86,13 +87,21 @@ class ApiProxy:
         if is_write and self.dice.random() < self.trouble.lost:
             self.spoilt["answer lost"] += 1
             return self._hang_up(request)
-        kept = {name: value for name, value in answer.headers.items() if name.title() not in HOP_BY_HOP}
+        kept = {name: value for name, value in answer.headers.items() if name.title() not in NOT_FORWARDED}
         return web.Response(status=answer.status, body=content, headers=kept)
 
-    def _refusal(self) -> int:
+    def fall_silent(self) -> None:
+        """Requests wait, watches bring nothing, and connections stay open."""
+        self._hears.clear()
+
+    def speak_again(self) -> None:
+        self._hears.set()
+
+    def _refusal(self, method: str) -> int:
         """The status to refuse a request with; 0: let it pass."""
+        shares = self.trouble.reads_refused if method == "GET" else self.trouble.writes_refused
         drawn = self.dice.random()
-        for status, share in self.trouble.refused.items():
+        for status, share in shares.items():
             if drawn < share:
                 return status
             drawn -= share
@@ -111,6 +120,7 @@ class ApiProxy:
         try:
             async with asyncio.timeout(seconds):
                 async for line in answer.content:
+                    await self._hears.wait()
                     await response.write(line)
         except TimeoutError:
             if self.dice.random() < 0.5:
@@ -127,11 +137,12 @@ class ApiProxy:
 
 
 @asynccontextmanager
-async def start_proxy(proxy_socket: Path) -> AsyncIterator[ApiProxy]:
+async def start_proxy(proxy_socket: Path, trouble: Trouble) -> AsyncIterator[ApiProxy]:
     """Listening on a port of this machine for as long as the block lasts."""
     connector = aiohttp.UnixConnector(path=str(proxy_socket), limit=0)
-    async with aiohttp.ClientSession("http://localhost", connector=connector, auto_decompress=False) as session:
-        proxy = ApiProxy(session)
+    async with aiohttp.ClientSession("http://localhost", connector=connector) as session:
+        proxy = ApiProxy(session, trouble)
+        proxy.speak_again()
         app = web.Application(client_max_size=16 << 20)
         app.router.add_route("*", "/{path:.*}", proxy.handle)
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1, access_log=None)

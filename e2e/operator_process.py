@@ -1,9 +1,8 @@
 """`OperatorProcess`: a replica of the operator on this machine, from the checkout, to be killed and stopped at any moment.
 
-It has the settings that the chart gives its pods. While such replicas run, the chart's own are away (`paused`).
+It has the settings that the chart gives its pods. While such replicas run, the chart's own are away (`OperatorRelease.away`).
 """
 
-import os
 import signal
 import socket
 import subprocess
@@ -59,7 +58,7 @@ class OperatorProcess:
     def send(self, number: signal.Signals) -> None:
         """SIGSTOP, SIGCONT, SIGTERM."""
         if self.process is not None:
-            os.kill(self.process.pid, number)
+            self.process.send_signal(number)
 
     def kill(self) -> None:
         """-9: it can finish nothing."""

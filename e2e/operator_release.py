@@ -40,9 +40,9 @@ class OperatorRelease:
     async def away(self) -> AsyncIterator[None]:
         """Inside the block no pod of the operator runs."""
         replicas = await self._kubectl("get", _DEPLOYMENT, "--output=jsonpath={.spec.replicas}")
-        await self._kubectl("scale", _DEPLOYMENT, "--replicas=0")
-        await self._kubectl("wait", "pods", _PODS, "--for=delete", "--timeout=60s")
         try:
+            await self._kubectl("scale", _DEPLOYMENT, "--replicas=0")
+            await self._kubectl("wait", "pods", _PODS, "--for=delete", "--timeout=60s")
             yield
         finally:
             await self._kubectl("scale", _DEPLOYMENT, f"--replicas={replicas}")

@@ -3,6 +3,7 @@
 `children.py` compares resourceVersions, so "nothing" is meant: no write by anybody to any child.
 """
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -216,7 +217,8 @@ async def test_an_upgrade_of_the_chart_changes_no_child_and_cuts_no_stream(
     chat = Chat(await workspace.url(NAME), NAME, max_tokens=16)
     try:
         async with open_streams(chat, 2) as tally:
-            operator_release.install({"log.level": "info", "podAnnotations": {"octavo.dev/e2e": "upgraded"}})
+            newer = {"log.level": "info", "podAnnotations": {"octavo.dev/e2e": "upgraded"}}
+            await asyncio.to_thread(operator_release.install, newer)
             await _the_new_operator_works(kube)
             after = await children_of(workspace, NAME)
     finally:

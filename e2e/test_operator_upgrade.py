@@ -1,5 +1,7 @@
 """A newer operator would make pods otherwise: what serves goes on as it was made, is scaled so, and changes with the spec."""
 
+import asyncio
+
 import pytest
 from e2e.children import changed, children_of, quiet_children
 from e2e.kubernetes import Object, condition, holds
@@ -33,7 +35,7 @@ async def test_an_operator_with_other_defaults_restarts_no_pod(
     await wait_reachable(url)
     try:
         async with open_streams(Chat(url, NAME, max_tokens=16), 2) as tally:
-            operator_release.install(NEWER)
+            await asyncio.to_thread(operator_release.install, NEWER)
             seen = await workspace.wait_condition(NAME, "UpgradeAvailable", within=60)
             assert condition(seen, "Ready")["status"] == "True"
 

@@ -75,6 +75,11 @@ def test_examples_are_numbered_from_minimal_to_everything() -> None:
     assert (names[0], names[-1]) == ("01-minimal.yaml", f"{len(names):02}-everything.yaml")
 
 
+def test_every_example_is_applied_in_a_user_story() -> None:
+    stories = (ROOT / "e2e" / "test_examples.py").read_text()
+    assert [path.name for path in EXAMPLES if f'"{path.name}"' not in stories] == []
+
+
 def test_every_field_is_in_some_example(schema: Manifest) -> None:
     used = {path for example in EXAMPLES for each in deployments(example.read_text()) for path in leaves(each["spec"])}
     assert set(fields(schema["properties"]["spec"])) - used == ELSEWHERE
