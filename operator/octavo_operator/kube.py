@@ -51,13 +51,12 @@ class Kube:
         timeout_seconds: float,
         witness: Witness | None = None,
         on_request: Callable[[str, str, int], None] = lambda _verb, _kind, _status: None,
-        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self._client = client
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds, connect=min(CONNECT_SECONDS, timeout_seconds))
         self._witness = witness
         self._on_request = on_request
-        self._may_write = may_write
+        self._may_write: Callable[[], bool] = lambda: True
 
     @classmethod
     async def connect(
@@ -86,7 +85,7 @@ class Kube:
         return cls(ApiClient(configuration), timeout_seconds=timeout_seconds, witness=witness, on_request=on_request)
 
     def fenced(self, may_write: Callable[[], bool]) -> "Kube":
-        """The same connections, for one who may write only while `may_write()`: asked last thing before each request."""
+        """The same connections, for one who may write only while `may_write()`: what is on its way by then still arrives."""
         fenced = copy.copy(self)
         fenced._may_write = may_write
         return fenced
@@ -221,11 +220,11 @@ class Kube:
         content_type: str | None = None,
         query: Query = (),
     ) -> bytes:
+        if _METHODS[verb] != "GET" and not self._may_write():
+            raise Unavailable(0, "not sent: the Lease is no longer ours", subject)
         status = 0
         try:
             headers = await self._headers(content_type)
-            if _METHODS[verb] != "GET" and not self._may_write():
-                raise Unavailable(0, "not sent: the Lease is no longer ours", subject)
             response = await self._client.rest_client.request(
                 _METHODS[verb],
                 f"{self._client.configuration.host}{path}{'?' if query else ''}{urlencode(query)}",

@@ -86,9 +86,9 @@ class Leader:
             await self._renew(work)
         finally:
             ended = work.done()
+            self._held_until = 0.0
             work.cancel()
             await asyncio.wait({work})
-            self._held_until = 0.0
             self._on_change(False)
         if not ended:
             log.warning("no longer leading: the Lease could not be renewed")
@@ -154,6 +154,8 @@ class Leader:
         now, seen = self._clock(), (holder, str(spec.get("renewTime")))
         if seen != self._rival:
             self._rival, self._rival_since = seen, now
+            if not holder:
+                log.info("there is no Lease: one is made unless another replica shows within its term")
         term = max(self._election.lease_seconds, float(spec.get("leaseDurationSeconds") or 0))
         return now - self._rival_since >= term
 

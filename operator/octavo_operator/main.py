@@ -52,6 +52,7 @@ class Operator:
     watching: Watching
     leader: Leader
     reconciler: Reconciler
+    scraper: Scraper
     lag: LoopLag
 
     def vitals(self) -> Vitals:
@@ -74,8 +75,12 @@ class Operator:
             self.metrics.objects.labels(kind=kind.name).set(self.cache.count(kind.name))
 
     async def lead(self) -> None:
-        """What only one replica does."""
-        await self.queue.work(self.reconciler.reconcile, self.settings.workers)
+        """What only one replica does. Afterwards no pod hears of it: another may steer them."""
+        self.intake.wake_all(0.0)
+        try:
+            await self.queue.work(self.reconciler.reconcile, self.settings.workers)
+        finally:
+            self.scraper.forget_all()
 
     async def watch(self) -> None:
         """Watch once everything was listed: what kopf does not find when it begins, it would never watch."""
@@ -140,6 +145,7 @@ async def build(settings: OperatorSettings, stack: contextlib.AsyncExitStack) ->
         ),
         leader=leader,
         reconciler=Reconciler(doors, surroundings_of(settings)),
+        scraper=scraper,
         lag=LoopLag(),
     )
 

@@ -118,7 +118,9 @@ class Observer:
     async def _view_kinds(self) -> frozenset[str]:
         optional = [kind.name for kind in KINDS.values() if kind.optional]
         found = [
-            await self._ask(("serves", name), KINDS_SECONDS, partial(self._kube.serves, name), False)
+            await self._ask(
+                ("serves", name), KINDS_SECONDS, partial(self._kube.serves, name), self._cache.count(name) > 0
+            )
             for name in optional
         ]
         return frozenset(name for name, is_served in zip(optional, found, strict=True) if is_served)

@@ -34,6 +34,14 @@ class _Attempt:
     failures: int = 0
     retry_at: float = 0.0
 
+    @property
+    def resolved(self) -> bool:
+        return isinstance(self.outcome, ResolvedModel)
+
+    def is_for(self, revision: str, token: str) -> bool:
+        """Another token may get another answer, but a model that was found stays found."""
+        return self.revision == revision and (self.token == token or self.resolved)
+
 
 class Resolutions:
     """One look-up per resource at a time."""
@@ -48,12 +56,10 @@ class Resolutions:
     ) -> ResolvedModel | ModelProblem | None:
         """What is known of the model of this revision; None while the first answer is on its way."""
         attempt = self._attempts.get(key)
-        resolved = attempt is not None and isinstance(attempt.outcome, ResolvedModel)
-        if attempt is None or attempt.revision != revision or (attempt.token != token_hash and not resolved):
+        if attempt is None or not attempt.is_for(revision, token_hash):
             self.forget(key)
-            attempt, resolved = _Attempt(revision, token_hash), False
-            self._attempts[key] = attempt
-        if attempt.task is None and not resolved and self._clock() >= attempt.retry_at:
+            self._attempts[key] = attempt = _Attempt(revision, token_hash)
+        if attempt.task is None and not attempt.resolved and self._clock() >= attempt.retry_at:
             attempt.task = asyncio.create_task(self._run(key, attempt, resolve))
         return attempt.outcome
 

@@ -180,6 +180,7 @@ class FakeKube:
 
     async def serves(self, kind: str) -> bool:
         """Whether it is in `served`."""
+        self._fail("serves")
         return kind in self.served
 
     async def pod_page(self, namespace: str, pod: str, port: int, path: str) -> str:
@@ -194,6 +195,9 @@ class FakeKube:
     def _begin(self, verb: str, kind: str, subresource: str = "") -> None:
         if self._as_operator and not KINDS[kind].permits(verb, subresource):
             raise Forbidden(403, f"kinds.py does not grant {verb} on {KINDS[kind].plural}/{subresource}")
+        self._fail(verb)
+
+    def _fail(self, verb: str) -> None:
         for index, (error, of) in enumerate(self._failures):
             if of in ("", verb):
                 del self._failures[index]

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from octavo_operator.autoscaling.scraper import Scraper
 from octavo_operator.cache import Cache
 from octavo_operator.handlers import Listener
 from octavo_operator.intake import Intake
@@ -59,7 +60,9 @@ class Work:
         return None
 
 
-def operator(kube: FakeKube, work: Work, watch: Watch = quiet, *, leader_election: bool = True) -> Operator:
+def operator(
+    kube: FakeKube, work: Work, watch: Watch = quiet, *, leader_election: bool = True, scraper: Scraper | None = None
+) -> Operator:
     settings = OperatorSettings(namespace="octavo-system", identity="me", leader_election=leader_election)
     metrics, cache = OperatorMetrics(CollectorRegistry()), Cache()
     queue = WorkQueue(metrics)
@@ -75,6 +78,7 @@ def operator(kube: FakeKube, work: Work, watch: Watch = quiet, *, leader_electio
         watching=Watching(intake.happened, relister.relist, watch),
         leader=Leader(kube, election_of(settings), on_change=lambda leads: metrics.leader.set(int(leads))),
         reconciler=cast("Reconciler", work),
+        scraper=scraper or Scraper(queue.add),
         lag=LoopLag(),
     )
 
@@ -198,17 +202,45 @@ async def test_a_signal_asks_for_an_orderly_end() -> None:
             asyncio.get_running_loop().remove_signal_handler(number)
 
 
-async def test_everything_can_be_built_from_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("leader_election", [True, False])
+async def test_what_only_a_leader_may_do_goes_through_the_fence(
+    monkeypatch: pytest.MonkeyPatch, leader_election: bool
+) -> None:
+    kube, fenced, fences = FakeKube(), FakeKube(), list[Callable[[], bool]]()
+
     async def connect(**_: object) -> FakeKube:
-        kube = FakeKube()
-        kube.fenced = lambda _may_write: kube  # type: ignore[attr-defined]
-        kube.close = lambda: asyncio.sleep(0)  # type: ignore[attr-defined]
         return kube
 
+    def fence(may_write: Callable[[], bool]) -> FakeKube:
+        fences.append(may_write)
+        return fenced
+
+    kube.close, kube.fenced = lambda: asyncio.sleep(0), fence  # type: ignore[attr-defined]
     monkeypatch.setattr("octavo_operator.main.Kube.connect", connect)
     async with contextlib.AsyncExitStack() as stack:
-        parts = await build(OperatorSettings(hub_endpoint="http://mirror"), stack)
+        settings = OperatorSettings(hub_endpoint="http://mirror", leader_election=leader_election)
+        parts = await build(settings, stack)
+        doors = parts.reconciler._doors
     assert parts.vitals().synced is False
+    assert fences == ([parts.leader.holds] if leader_election else [])
+    writer = fenced if leader_election else kube
+    assert {id(each) for each in (doors.kube, doors.observer._kube, doors.events._kube)} == {id(writer)}
+    assert parts.leader._kube is kube  # type: ignore[comparison-overlap]
+
+
+async def test_pods_hear_nothing_of_a_replica_that_no_longer_leads() -> None:
+    kube, work = FakeKube([LEASE, llm_deployment("x", "team")]), Work()
+    forgotten: list[bool] = []
+
+    class Pods(Scraper):
+        def forget_all(self) -> None:
+            forgotten.append(True)
+
+    async with running(operator(kube, work, scraper=Pods(lambda _: None))):
+        await until(lambda: bool(work.keys))
+        assert forgotten == []
+        kube.change("Lease", "octavo-system", "octavo-operator", {"spec": {"holderIdentity": "thief"}})
+        await until(lambda: bool(forgotten))
 
 
 def test_settings_reach_their_parts() -> None:

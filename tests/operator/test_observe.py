@@ -260,3 +260,11 @@ async def test_a_reference_that_cannot_be_asked_for_now_is_not_called_missing() 
     world = World(resource(access={"tls": {"secretName": "tls"}}))
     world.kube.fail_next(Unavailable(0, "no answer"), "get")
     assert (await world.look()).missing_references == ()
+
+
+async def test_a_kind_whose_objects_are_there_is_not_missing_because_a_question_failed() -> None:
+    """Else they would be deleted, and made anew a minute later."""
+    for monitors in ([], [child("PodMonitor", "x", {})]):
+        world = World(resource(), *monitors)
+        world.kube.fail_next(Unavailable(503, "no"), "serves")
+        assert ((await world.look()).cluster.kinds == {"PodMonitor"}) is bool(monitors)

@@ -129,6 +129,11 @@ class Scraper:
         """The resource is gone."""
         self.watch(key, ())
 
+    def forget_all(self) -> None:
+        """Ask and steer no pod any more."""
+        for key in list(self._by_key):
+            self.forget(key)
+
     async def drain(self, target: Target, on: bool) -> bool:
         """Tell the pod to drain, or to go on. Best effort: whether it said yes."""
         if not target.admin_key:

@@ -289,3 +289,16 @@ async def test_a_hundred_idle_pods_cost_next_to_nothing(serve: Serve, scraper: S
     count = len(pod.asked)
     await asyncio.sleep(1.0)
     assert len(pod.asked) - count <= 10
+
+
+async def test_who_no_longer_leads_asks_and_steers_no_pod(scraper: Scraper, serve: Serve) -> None:
+    """Its targets are old: another replica may have told the pods to drain meanwhile."""
+    pod = await serve()
+    scraper.watch(KEY, [pod.target(admin_key="k", starting=True)])
+    await until(lambda: "status" in pod.asked)
+    scraper.forget_all()
+    pod.status = {**pod.status, "draining": True}
+    await asyncio.sleep(0.1)  # what was under way ends
+    pod.asked.clear()
+    await asyncio.sleep(1.5)
+    assert pod.asked == []
