@@ -4,6 +4,7 @@ The operator is told of a mirror, because no hub is reached from here; the manif
 """
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -116,19 +117,23 @@ async def test_callers_need_a_key_where_keys_are_asked_for(workspace: Workspace)
     assert refused.value.status == 401
 
 
-async def test_the_one_for_upgrades_answers_and_takes_another_revision(
-    workspace: Workspace, hub: Hub, tmp_path: Path
-) -> None:
+@pytest.fixture
+def next_commit(hub: Hub, tmp_path: Path) -> Iterator[str]:
+    """A branch of the model with one more file in it."""
+    for file in (hub.root / HUB_NAME / "main").iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "NOTES.md").write_text("another commit")
+    hub.add(HUB_NAME, "next", tmp_path)
+    yield "next"
+    shutil.rmtree(hub.root / HUB_NAME / "next")
+
+
+async def test_the_one_for_upgrades_answers_and_takes_another_revision(workspace: Workspace, next_commit: str) -> None:
     await apply(workspace, "07-upgrade.yaml")
     await answers(workspace, "smollm-upgrade")
     commit = (await workspace.deployment("smollm-upgrade"))["status"]["model"]["resolvedRevision"]
-    root = hub.root / HUB_NAME
-    for file in (root / "main").iterdir():
-        (tmp_path / file.name).symlink_to(file)
-    await asyncio.to_thread((tmp_path / "NOTES.md").write_text, "another commit")
-    hub.behave(branches={"next": str(tmp_path)})
     text = (EXAMPLES / "07-upgrade.yaml").read_text()
-    await workspace.apply(text.replace("revision: main", "revision: next"))
+    await workspace.apply(text.replace("revision: main", f"revision: {next_commit}"))
     await answers(workspace, "smollm-upgrade")
     assert (await workspace.deployment("smollm-upgrade"))["status"]["model"]["resolvedRevision"] != commit
 
