@@ -14,6 +14,7 @@ from octavo_operator.explanations import EXPLANATIONS
 from octavo_operator.observed import PodView
 from octavo_operator.plugin.cluster import Cluster
 from octavo_operator.reasons import Reason
+from octavo_operator.status.conditions import ConditionType
 from octavo_operator.status.finding import Finding
 from octavo_operator.status.redaction import redact
 from octavo_operator.status.signals import diagnose
@@ -60,7 +61,8 @@ def explain(raw: Mapping[str, Any], pods: Sequence[PodView], now: float) -> Expl
         return Explained(Node(title, "bold", (cause,)), _NOT_SEEN, well=False)
     title = f"{title}: {status.get('phase', '?')}, {status.get('ready', '?')} ready"
     if ready.get("status") == "True":
-        return Explained(Node(title, "bold", (Node(str(ready.get("message", "")), "green"),)), "", well=True)
+        served = Node(str(ready.get("message", "")), "green")
+        return Explained(Node(title, "bold", (served, *_notices(status))), "", well=True)
     reason = _reason(str(ready.get("reason", "")))
     remedy = EXPLANATIONS[reason].remedy if reason else ""
     revisions = tuple(_revision_nodes(status, pods, now))
@@ -86,6 +88,14 @@ def rendered(explained: Explained) -> RenderableType:
 def _grow(tree: Tree, nodes: Iterable[Node]) -> None:
     for node in nodes:
         _grow(tree.add(Text(redact(node.text), node.style)), node.causes)
+
+
+def _notices(status: Mapping[str, Any]) -> Iterable[Node]:
+    """What a model that serves has to tell beside."""
+    for kind in (ConditionType.FEATURE_UNAVAILABLE, ConditionType.UPGRADE_AVAILABLE):
+        found = _condition(status, kind)
+        if found.get("status") == "True":
+            yield Node(f"{found.get('reason')}: {found.get('message')}", "yellow")
 
 
 def _revision_nodes(status: Mapping[str, Any], pods: Sequence[PodView], now: float) -> Iterable[Node]:

@@ -65,6 +65,17 @@ async def test_a_serving_model_is_a_short_answer(
     assert terminal.text.splitlines() == ["LLMDeployment team/smollm: Ready, 1/1 ready", f"└── {message}"]
 
 
+async def test_a_serving_model_tells_what_it_lacks(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    raw = samples.deployment(reason="Serving", message="1 of 1.", phase="Ready", ready="1/1", Ready="True")
+    lack = {"type": "FeatureUnavailable", "status": "True", "reason": "FeatureUnavailable", "message": "No PodMonitor."}
+    raw["status"]["conditions"].append(lack)
+    put_all(raw)
+    assert await why(cluster, "smollm", terminal.console) == 0
+    assert "FeatureUnavailable: No PodMonitor." in terminal.text
+
+
 async def test_a_suspended_model_is_no_fault(
     cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
 ) -> None:
