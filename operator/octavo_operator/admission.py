@@ -20,6 +20,7 @@ _ANY_INPUTS = ChildInputs(
     replicas=2,
     operator=OperatorIdentity(namespace="any"),
     admin_key_hash="sha256:" + "0" * 64,
+    scheme="http",
     api_key_hashes={},
     egress_ports=frozenset(),
 )

@@ -14,6 +14,7 @@ from octavo_operator.apply import NameTaken, apply_if_changed, differs, is_outda
 from octavo_operator.cache import Cache
 from octavo_operator.desired import PRUNABLE, ChildInputs, children, revision_children
 from octavo_operator.desired.arguments import API_KEYS_FILE, reads_api_keys
+from octavo_operator.desired.service import service_scheme
 from octavo_operator.effective import OperatorIdentity
 from octavo_operator.kube_client import Conflict, Forbidden, Invalid, KubeClient, NotFound
 from octavo_operator.names import Key
@@ -58,6 +59,7 @@ class Effects:
             replicas=replicas,
             operator=operator,
             admin_key_hash=admin_key_hash,
+            scheme=service_scheme(observed.deployment, observed.revisions),
             api_key_hashes=observed.api_key_hashes,
             kept_api_keys=self._kept_api_keys(observed),
             egress_ports=egress_ports(records),

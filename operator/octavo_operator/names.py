@@ -177,7 +177,6 @@ def child_metadata(deployment: LLMDeployment, name: str, labels: Mapping[str, st
     }
 
 
-def url(deployment: LLMDeployment) -> str:
+def url(deployment: LLMDeployment, scheme: str) -> str:
     """Where clients inside the cluster find the model. The Service's port is the scheme's own: 80 or 443."""
-    scheme = "https" if deployment.spec.access.tls else "http"
     return f"{scheme}://{service(deployment.name)}.{deployment.namespace}.svc"

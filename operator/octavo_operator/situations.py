@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from octavo_operator import names
+from octavo_operator.desired.service import service_scheme
 from octavo_operator.model.memory_plan import measured
 from octavo_operator.preparing import Prepared
 from octavo_operator.replica_count import Wanted
@@ -28,7 +29,7 @@ def situation_of(rolling: Rolling, prepared: Prepared, wanted: Wanted, refused: 
         model=prepared.model,
         memory_plan=_memory_plan(rolling, prepared),
         effective=prepared.echo,
-        url=names.url(deployment),
+        url=names.url(deployment, service_scheme(deployment, rolling.observed.revisions)),
         selector=names.selector_text(names.server_selector(deployment.name)),
         cached_on=prepared.cached_on,
         download=prepared.download,

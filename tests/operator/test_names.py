@@ -82,12 +82,8 @@ def test_selector_is_text_for_the_scale_subresource() -> None:
     assert text == "octavo.dev/deployment=small,octavo.dev/component=server"
 
 
-@pytest.mark.parametrize(
-    ("spec", "url"),
-    [({}, "http://small.models.svc"), ({"access": {"tls": {"secretName": "cert"}}}, "https://small.models.svc")],
-)
-def test_url_needs_no_port(spec: dict[str, object], url: str) -> None:
-    assert names.url(deployment(**spec)) == url
+def test_url_needs_no_port() -> None:
+    assert names.url(deployment(), "https") == "https://small.models.svc"
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ class ChildInputs:
     replicas: int  # wanted now
     operator: OperatorIdentity
     admin_key_hash: str  # sha256:<hex>
+    scheme: str  # see service_scheme
     api_key_hashes: Mapping[str, str] = field(default_factory=dict)  # "<secret>/<key>" -> sha256:<hex>
     kept_api_keys: str = ""  # see keys_secret
     egress_ports: frozenset[int] = frozenset()  # revision.egress_ports of all stored revisions
@@ -46,7 +47,7 @@ def children(deployment: LLMDeployment, effective: Effective, inputs: ChildInput
     manifests = [
         service_account(deployment),
         keys_secret(deployment, inputs.admin_key_hash, inputs.api_key_hashes, inputs.kept_api_keys),
-        service(deployment),
+        service(deployment, inputs.scheme),
         headless_service(deployment),
     ]
     if effective.network_policy:

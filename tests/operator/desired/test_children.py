@@ -8,6 +8,7 @@ import pytest
 from octavo_operator.desired import PRUNABLE, ChildInputs, children, revision_children
 from octavo_operator.desired.downloader_job import downloader_job
 from octavo_operator.desired.network_policy import egress_ports
+from octavo_operator.desired.service import service_scheme
 from octavo_operator.effective import OperatorIdentity
 from octavo_operator.revision import RevisionRecord, revision_hash
 from octavo_operator.weights import is_shared
@@ -74,8 +75,8 @@ STORIES: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
-def inputs(replicas: int = 1, **changed: Any) -> ChildInputs:
-    return ChildInputs(replicas, OperatorIdentity("octavo-system"), ADMIN, **changed)
+def inputs(replicas: int = 1, scheme: str = "http", **changed: Any) -> ChildInputs:
+    return ChildInputs(replicas, OperatorIdentity("octavo-system"), ADMIN, scheme, **changed)
 
 
 def record(rendered: Any) -> RevisionRecord:
@@ -95,7 +96,11 @@ def test_manifests_are_those_that_were_looked_at(
     deployment, replicas = rendered.deployment, rendered.effective.replicas
     ports = frozenset(egress_ports(deployment, rendered.weights, rendered.defaults))
     keys = {"team-a/key": f"sha256:{'1' * 64}"} if deployment.spec.access.api_keys else {}
-    manifests = children(deployment, rendered.effective, inputs(replicas, api_key_hashes=keys, egress_ports=ports))
+    manifests = children(
+        deployment,
+        rendered.effective,
+        inputs(replicas, service_scheme(deployment, ()), api_key_hashes=keys, egress_ports=ports),
+    )
     if is_shared(deployment):
         manifests.append(downloader_job(deployment, rendered.effective, rendered.weights, rendered.defaults))
     golden(story, [*manifests, revision_children(deployment, record(rendered), replicas)[1]])
