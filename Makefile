@@ -59,10 +59,10 @@ images: setup ## Build the images anew and give them to the running cluster
 	@PYTHONPATH=. $(PY) -m e2e.cluster images
 
 e2e: setup ## User stories on the cluster of KUBECONFIG, or on one that is started for them
-	@PYTHONPATH=. $(PY) -m pytest -q -m "" e2e
+	@PYTHONPATH=. $(PY) -m pytest -q --log-level=INFO -m "" e2e
 
 e2e-core: setup ## The short form of e2e, which CI runs
-	@PYTHONPATH=. $(PY) -m pytest -q -m core e2e
+	@PYTHONPATH=. $(PY) -m pytest -q --log-level=INFO -m core e2e
 
 clean: ## Remove .venv and build products (dependencies outside the checkout stay)
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
