@@ -47,7 +47,7 @@ class ApiProxy:
     """One operator's API server."""
 
     session: aiohttp.ClientSession
-    trouble: Trouble = Trouble()
+    trouble: Trouble
     dice: random.Random = field(default_factory=lambda: random.Random(7))
     writes: list[Write] = field(default_factory=list)  # but for those of Leases
     spoilt: Counter[str] = field(default_factory=Counter)  # what went wrong, and how often

@@ -185,6 +185,16 @@ def condition(resource: Object | None, kind: str) -> Object:
     return next((dict(each) for each in conditions if each["type"] == kind), {})
 
 
+def serving_container(pod: Object) -> Object:
+    return next(dict(each) for each in pod["spec"]["containers"] if each["name"] == "octavo")
+
+
+def argument(pod: Object, flag: str) -> str:
+    """What a serving pod's runtime is told behind a flag."""
+    arguments = serving_container(pod)["args"]
+    return str(arguments[arguments.index(flag) + 1])
+
+
 def _path(kind: str, namespace: str, name: str = "") -> str:
     group, plural, namespaced = KINDS[kind]
     scope = f"/namespaces/{namespace}" if namespaced and namespace else ""

@@ -4,7 +4,6 @@ It has the settings that the chart gives its pods. While such replicas run, the 
 """
 
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -12,10 +11,12 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from e2e.cluster.network import free_port
 from e2e.cluster.settings import child_environment
 from e2e.operator_release import NAMESPACE, RUNTIME_CPU, RUNTIME_MEMORY
 from e2e.settings import Settings
 
+HOST = "127.0.0.1"
 PREFIX = "OCTAVO_OPERATOR_"
 LEADER = "octavo_operator_leader 1.0"
 
@@ -33,7 +34,7 @@ class OperatorProcess:
 
     def start(self) -> None:
         """Returns at once; its log goes on in the same file."""
-        self.port = self.port or _free_port()
+        self.port = self.port or free_port(HOST)
         environment = child_environment(
             KUBECONFIG=str(self.kubeconfig),
             POD_NAMESPACE=NAMESPACE,
@@ -42,7 +43,7 @@ class OperatorProcess:
                 f"{PREFIX}RUNTIME_IMAGE": self.settings.runtime_image,
                 f"{PREFIX}RUNTIME_POD_CPU": RUNTIME_CPU,
                 f"{PREFIX}RUNTIME_POD_MEMORY": RUNTIME_MEMORY,
-                f"{PREFIX}PROBE_HOST": "127.0.0.1",
+                f"{PREFIX}PROBE_HOST": HOST,
                 f"{PREFIX}PROBE_PORT": str(self.port),
                 f"{PREFIX}LOG_LEVEL": "DEBUG",
             },
@@ -69,13 +70,7 @@ class OperatorProcess:
 
     def leads(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=2) as answer:
+            with urllib.request.urlopen(f"http://{HOST}:{self.port}/metrics", timeout=2) as answer:
                 return LEADER in answer.read().decode()
         except (urllib.error.URLError, OSError):
             return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

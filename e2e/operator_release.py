@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,14 @@ class OperatorRelease:
 
     def uninstall(self) -> None:
         self.helm("uninstall", RELEASE, "--ignore-not-found", "--wait", "--timeout=60s")
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """Whatever the block does to the release, after it the release is as the suite installs it."""
+        try:
+            yield
+        finally:
+            self.install()
 
     @asynccontextmanager
     async def away(self) -> AsyncIterator[None]:

@@ -9,7 +9,6 @@ from e2e.inventory import inventory
 from e2e.kubernetes import Kubernetes, Object, condition, wait_for
 from e2e.manifests import START_S, hub_model, small_model
 from e2e.operator_release import NAMESPACE, OperatorRelease
-from e2e.settings import Settings
 from e2e.streams import ask, wait_reachable
 from e2e.workspace import Workspace
 
@@ -85,37 +84,33 @@ async def test_a_model_can_be_deleted_while_no_operator_runs(
 @pytest.mark.alone
 @pytest.mark.usefixtures("model_claim")
 async def test_the_chart_can_be_removed_before_its_models(
-    workspace: Workspace, operator_release: OperatorRelease, settings: Settings
+    workspace: Workspace, operator_release: OperatorRelease
 ) -> None:
     """With the kind kept they go on serving, and can be deleted later; the next install finds nothing in its way."""
-    installed_only(settings)
     before = await inventory(workspace)
     own = await system_inventory(workspace.kube)
     await workspace.apply(small_model("smollm"))
     await workspace.wait_ready("smollm", START_S)
     url = await workspace.url("smollm")
-    try:
+    with operator_release.put_back():
         operator_release.install({"crds.keep": True})
         operator_release.uninstall()
         await wait_for("the chart's objects to be gone", lambda: is_empty_of_ours(workspace.kube), GONE_S)
         assert "Paris" in await ask(url, "smollm", "What is the capital of France?")
         await delete_at_once(workspace, "smollm")
         await only(workspace, before)
-    finally:
-        operator_release.install()
     await wait_for("the same objects as before", lambda: has_inventory(workspace.kube, own), GONE_S)
 
 
 @pytest.mark.alone
 @pytest.mark.usefixtures("model_claim")
 async def test_the_models_go_with_the_chart_where_the_kind_is_not_kept(
-    workspace: Workspace, operator_release: OperatorRelease, settings: Settings
+    workspace: Workspace, operator_release: OperatorRelease
 ) -> None:
-    installed_only(settings)
     await workspace.apply(small_model("smollm", replicas=2))
     await workspace.wait_ready("smollm", START_S)
     started = time.monotonic()
-    try:
+    with operator_release.put_back():
         operator_release.uninstall()
         assert time.monotonic() - started < GONE_S
 
@@ -126,8 +121,6 @@ async def test_the_models_go_with_the_chart_where_the_kind_is_not_kept(
         await wait_for("the model's pods to be gone", empty, GONE_S)
         await wait_for("the chart's objects to be gone", lambda: is_empty_of_ours(workspace.kube), GONE_S)
         assert await workspace.kube.get("CustomResourceDefinition", "llmdeployments.octavo.dev") is None
-    finally:
-        operator_release.install()
 
 
 UNFINISHED: dict[str, Object] = {
@@ -142,11 +135,6 @@ REASONS = {
     "no room": {"WaitingForNode", "ImpossibleRequest"},
     "suspended": {"Suspended"},
 }
-
-
-def installed_only(settings: Settings) -> None:
-    if settings.installed:
-        pytest.skip("the operator that runs is not ours to remove")
 
 
 async def system_inventory(kube: Kubernetes) -> frozenset[str]:

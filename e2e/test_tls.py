@@ -27,23 +27,8 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """Certificate and key of HOST, its own authority."""
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     names = ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST}"]
-    run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "1",
-            *names,
-            "-keyout",
-            key,
-            "-out",
-            certificate,
-        ]
-    )
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
+    run([*made, *names, "-keyout", key, "-out", certificate])
     return certificate, key
 
 

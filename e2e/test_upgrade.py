@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 from e2e.cluster.faults import Faults
-from e2e.kubernetes import Object, wait_for
+from e2e.kubernetes import Object, argument, wait_for
 from e2e.streams import Chat, Tally, open_streams
 from e2e.witness import Witness, is_routed, is_serving, watch_pods
 from e2e.workspace import Workspace
@@ -166,9 +166,7 @@ async def test_an_upgrade_taken_back_at_any_moment_loses_no_stream(
 
 
 def _is_new(pod: Object) -> bool:
-    container = next(each for each in pod["spec"]["containers"] if each["name"] == "octavo")
-    arguments = container["args"]
-    return bool(arguments[arguments.index("--max-num-seqs") + 1] != str(FIRST))
+    return argument(pod, "--max-num-seqs") != str(FIRST)
 
 
 def _pods_are(witness: Witness, like: Callable[[list[Object]], bool]) -> Callable[[], Awaitable[bool]]:

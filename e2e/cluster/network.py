@@ -4,6 +4,7 @@ The pods' bridges are made by the CNI plugin of each node. Every address of the 
 first moment on, so that nothing sent to it can leave the machine.
 """
 
+import socket
 from pathlib import Path
 
 from e2e.cluster.commands import run, succeeds
@@ -40,3 +41,10 @@ def remove_network() -> None:
     for bridge in [HOST_BRIDGE, *(node.bridge for node in NODES)]:
         if succeeds(["ip", "link", "show", bridge]):
             run(["ip", "link", "delete", bridge])
+
+
+def free_port(address: str) -> int:
+    """One that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])

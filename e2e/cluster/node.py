@@ -5,19 +5,18 @@ folders, ports, the pods' bridge) is given per node here.
 """
 
 import json
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.cluster.binaries import Binaries
-from e2e.cluster.commands import CommandError, run, succeeds
+from e2e.cluster.commands import CommandError, run
 from e2e.cluster.keys import Keys, kubelet
-from e2e.cluster.processes import Daemon, ProcessError, kill_tree, with_argument
+from e2e.cluster.processes import Daemon, kill_tree, with_argument
 from e2e.cluster.settings import IMAGE_DOMAIN, Node, Places
+from e2e.cluster.waiting import retry
 
 PAUSE_IMAGE = f"{IMAGE_DOMAIN}/pause:1"
-CONTAINERD_START_S = 30.0
 SHIM = "containerd-shim-runc-v2"
 
 CONTAINERD_CONFIG = """\
@@ -106,16 +105,10 @@ class NodeProcesses:
     def revive(self) -> None:
         """The node is back, its containers are not: the kubelet starts what still belongs here."""
         self.containerd.start()
-        deadline = time.monotonic() + CONTAINERD_START_S
-        while not self.answers():  # a kubelet that does not find it gives up
-            if time.monotonic() > deadline:
-                raise ProcessError(f"containerd does not answer:\n{self.containerd.tail()}")
-            time.sleep(0.2)
+        retry(
+            lambda: self.ctr("version"), f"containerd of {self.node.name}"
+        )  # a kubelet that does not find it gives up
         self.kubelet.start()
-
-    def answers(self) -> bool:
-        """Whether containerd does."""
-        return succeeds(["ctr", "--address", self.socket, "version"])
 
     def remove_containers(self) -> None:
         """Forget all containers and their file systems; the images stay. containerd must run, the kubelet must not."""

@@ -154,9 +154,8 @@ class Observer:
         return view_pod(raw, view.runtime, await self._events_of(raw))
 
     async def _view_claim(self, deployment: LLMDeployment) -> ClaimView | None:
-        name = claim_of_uri(deployment.spec.model.uri) or shared_claim(
-            deployment
-        )  # the user's or ours, if there is one
+        # The user's, or ours if there is one.
+        name = claim_of_uri(deployment.spec.model.uri) or shared_claim(deployment)
         raw = self._cache.claim(deployment.namespace, name)
         if raw is None:
             return None

@@ -31,8 +31,8 @@ _ABOUT_CAPACITY = frozenset(
 
 def of(situation: Situation, findings: tuple[Finding, ...]) -> Iterator[Condition]:
     """Those that apply."""
-    about_pods = (_model_resolved, _model_cached, _memory_fits, _capacity_available)
-    for check in (*about_pods, _scaling_active, _unmet, _upgrade, _suspended):
+    model = (_model_resolved, _model_cached, _memory_fits)
+    for check in (*model, _capacity_available, _scaling_active, _unmet, _upgrade, _suspended):
         condition = check(situation, findings)
         if condition is not None:
             yield condition
