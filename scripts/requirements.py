@@ -4,7 +4,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-EXTRAS = ("operator", "runtime", "dev")
+EXTRAS = ("operator", "plugin", "runtime", "dev")
 
 
 def main() -> None:

@@ -42,6 +42,11 @@ def test_the_operators_image_has_no_torch() -> None:
     assert not [line for line in extra("operator") if line.startswith(("torch", "transformers", "triton"))]
 
 
+def test_the_images_hold_no_plugin_of_kubectl_and_not_its_libraries() -> None:
+    assert "operator/octavo_operator/plugin" in (ROOT / ".dockerignore").read_text().splitlines()
+    assert not [line for line in extra("operator") if line.startswith(("rich", "jsonschema", "cel-"))]
+
+
 @pytest.mark.parametrize("path", DOCKERFILES)
 def test_what_is_copied_is_in_the_build_context(path: str) -> None:
     allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]

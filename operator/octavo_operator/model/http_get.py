@@ -4,6 +4,7 @@ The only place of `model/` that talks to the network. Knows no hub; a failure of
 ModelProblem(HUB_UNREACHABLE), whose message never holds a header or a body.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -69,7 +70,7 @@ class Getter:
                         return await _answer(response, limit, span)
             except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
                 # `from None`: the library's exceptions carry the request with its headers
-                raise _unreachable(at, f"did not answer properly ({type(error).__name__})") from None
+                raise _unreachable(at, _reason(error)) from None
             before, at = at, redirect_target(at, target)
             if at.origin() != before.origin():
                 token = None
@@ -132,4 +133,24 @@ def _total(content_range: str) -> int | None:
 
 def _unreachable(url: URL, what: str) -> ModelProblem:
     where = f"{url.scheme}://{url.host or ''}{f':{url.explicit_port}' if url.explicit_port else ''}"
-    return ModelProblem(Reason.HUB_UNREACHABLE, f"{where} {what}; check that the operator can reach it.")
+    return ModelProblem(Reason.HUB_UNREACHABLE, f"{where} {what}.")
+
+
+def _reason(error: Exception) -> str:
+    """In words: the library's classes mean nothing to who reads a status, and its texts hold addresses."""
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return "cannot be reached: its name is not known to the DNS"
+        case aiohttp.ClientSSLError() | aiohttp.ClientConnectorCertificateError():
+            return "cannot be reached: its certificate is not trusted, or it speaks no TLS"
+        case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
+            return "cannot be reached: the proxy does not let it through"
+        case TimeoutError():
+            return "does not answer in time"
+        case aiohttp.ClientConnectorError():
+            number = error.os_error.errno
+            return f"cannot be reached: {os.strerror(number).lower() if number else 'no connection'}"
+        case aiohttp.ClientConnectionError() | aiohttp.ClientPayloadError() | OSError():
+            return "broke the connection off"
+        case _:
+            return "does not answer as a web server should"

@@ -11,13 +11,15 @@ from rich.console import Console
 
 from octavo_operator.kube import Kube
 from octavo_operator.kube_client import ApiError
+from octavo_operator.model.hub import HubSettings
 from octavo_operator.plugin.cluster import Cluster
-from octavo_operator.plugin.context import FALLBACK, namespace_of
+from octavo_operator.plugin.context import FALLBACK, check_kubeconfig, namespace_of
 from octavo_operator.plugin.drain import drain
 from octavo_operator.plugin.errors import PluginError, sentence_of
 from octavo_operator.plugin.flags import parser
 from octavo_operator.plugin.manifest import read_manifests
-from octavo_operator.plugin.plan import Gpu, plan
+from octavo_operator.plugin.plan import DEFAULTS, Gpu, plan
+from octavo_operator.plugin.settings import PluginSettings
 from octavo_operator.plugin.status import status
 from octavo_operator.plugin.top import top
 from octavo_operator.plugin.why import why
@@ -45,6 +47,7 @@ def _fail(sentence: str) -> int:
 async def _run(given: argparse.Namespace, console: Console) -> int:
     if given.verb == "plan":
         return await _plan(given, console)
+    check_kubeconfig(given.kubeconfig, PluginSettings())
     namespace = given.namespace or await namespace_of(given.kubeconfig, given.context)
     kube = await Kube.connect(kubeconfig=given.kubeconfig, context=given.context)
     try:
@@ -71,8 +74,12 @@ async def _plan(given: argparse.Namespace, console: Console) -> int:
     if given.gpu_memory is not None and given.gpu is None:
         raise PluginError("--gpu-memory needs --gpu: name the product too.")
     gpu = Gpu(given.gpu, given.gpu_memory) if given.gpu else None
-    deployments = read_manifests(given.filename, FALLBACK)
-    return await plan(deployments, token=_token(given.token_file), gpu=gpu, console=console)
+    settings = PluginSettings()
+    endpoint = given.endpoint or settings.hf_endpoint
+    hub = HubSettings(endpoint) if endpoint else HubSettings()
+    token = _token(given.token_file) or settings.hf_token
+    manifests = read_manifests(given.filename, FALLBACK, DEFAULTS)
+    return await plan(manifests, hub, token=token, gpu=gpu, console=console)
 
 
 def _token(path: str | None) -> str | None:

@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     drain = _verb(verbs, "drain", "have one pod replaced without cutting a stream")
     drain.add_argument("pod", help="the pod")
     drain.add_argument("--undo", action="store_true", help="take the request back")
-    _plan(verbs.add_parser("plan", help="size a manifest before it is applied; needs no cluster"))
+    _plan(verbs.add_parser("plan", help="check and size a manifest before it is applied; needs no cluster"))
     return top
 
 
@@ -45,7 +45,10 @@ def _verb(verbs: "argparse._SubParsersAction[Parser]", name: str, text: str) -> 
 
 
 def _plan(verb: argparse.ArgumentParser) -> None:
-    verb.description = "Resolve the model of a manifest and plan its memory, without a cluster."
+    verb.description = (
+        "Check a manifest as the API server would, resolve its model and plan its memory, without a cluster. Exit code: 0 it "
+        "fits, 1 it would be refused, 2 it could not be told."
+    )
     verb.add_argument(
         "-f", "--filename", required=True, metavar="FILE", help="manifest with LLMDeployments; - for standard input"
     )
@@ -53,7 +56,16 @@ def _plan(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--gpu-memory", type=_bytes, metavar="SIZE", help="its memory, such as 80Gi, where the product is not known"
     )
-    verb.add_argument("--token-file", metavar="FILE", help="file with a hub token, for models that need one")
+    verb.add_argument("--token-file", metavar="FILE", help="file with a hub token (default: HF_TOKEN)")
+    verb.add_argument(
+        "--endpoint", type=_endpoint, metavar="URL", help="hub to ask (default: HF_ENDPOINT, or the public hub)"
+    )
+
+
+def _endpoint(text: str) -> str:
+    if not text.startswith(("https://", "http://")):
+        raise argparse.ArgumentTypeError(f"{text!r} is no address; write https://HOST or http://HOST")
+    return text
 
 
 def _seconds(text: str) -> float:
@@ -67,4 +79,4 @@ def _bytes(text: str) -> int:
     try:
         return parse_quantity("memory", text)
     except QuantityError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+        raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error

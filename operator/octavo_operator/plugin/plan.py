@@ -1,10 +1,12 @@
 """`kubectl octavo plan -f FILE`: what a manifest would need and whether it fits, before anything is applied.
 
-Resolves the model at its hub and plans memory with the operator's own code; touches no cluster. The GPU is that of
-resources.gpuProducts or --gpu.
+Given manifests that were read already; resolves each model at its hub and plans memory with the operator's own code.
+Touches no cluster: the GPU is that of resources.gpuProducts or --gpu.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import aiohttp
@@ -20,14 +22,28 @@ from octavo_operator.model.problem import ModelProblem
 from octavo_operator.model.resolution import resolve
 from octavo_operator.model.resolved import ResolvedModel
 from octavo_operator.observed import ClusterView, NodeView, Observed
-from octavo_operator.plugin.errors import PluginError
+from octavo_operator.plugin.manifest import Manifest
 from octavo_operator.preparing import Prepared, prepare
 from octavo_operator.quantity import format_bytes
-from octavo_operator.spec_problem import SpecProblem
+from octavo_operator.reasons import Reason
+from octavo_operator.status.finding import Finding, ended
 from octavo_operator.status.redaction import redact
 
-_IMAGE = "octavo-runtime"  # any will do: the plan is about memory
+DEFAULTS = RenderDefaults(image="octavo-runtime", operator_version="")  # any image will do: the plan is about memory
 _MANY = 64  # GPUs of the imagined node, for the same reason
+_REMEDIES = {  # where this machine asks and not the cluster
+    Reason.HUB_UNREACHABLE: "Check the way out of this machine (proxy, DNS), or name a mirror by --endpoint.",
+    Reason.MODEL_ACCESS_DENIED: "Give a token that may read the model by --token-file, or in HF_TOKEN.",
+    Reason.MODEL_RATE_LIMITED: "Try again later, or with a token by --token-file.",
+}
+
+
+class Outcome(IntEnum):
+    """Exit code of a plan; the largest of several manifests counts."""
+
+    FITS = 0
+    REFUSED = 1
+    OPEN = 2  # it could not be told
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +55,23 @@ class Gpu:
 
 
 async def plan(
-    deployments: list[LLMDeployment],
-    *,
-    token: str | None,
-    gpu: Gpu | None,
-    console: Console,
-    hub: HubSettings | None = None,
-) -> int:
-    """Print one plan per manifest. Exit code 1 when one of them would be refused."""
-    fits = True
-    async with aiohttp.ClientSession() as session:
-        client = Hub(session, hub or HubSettings())
-        for deployment in deployments:
+    manifests: Sequence[Manifest], hub: HubSettings, *, token: str | None, gpu: Gpu | None, console: Console
+) -> Outcome:
+    """Print one plan per manifest."""
+    outcomes = []
+    async with aiohttp.ClientSession(trust_env=True) as session:
+        client = Hub(session, hub)
+        for manifest in manifests:
+            deployment = manifest.deployment
+            if deployment is None:
+                console.print(_refusals(manifest))
+                outcomes.append(Outcome.REFUSED)
+                continue
             prepared = await _prepared(deployment, token, gpu, client)
-            console.print(shown(deployment, prepared))
-            fits = fits and not any(finding.blocks for finding in prepared.findings)
-    return 0 if fits else 1
+            outcome, verdict = _verdict(prepared)
+            console.print(_shown(deployment, prepared, verdict))
+            outcomes.append(outcome)
+    return max(outcomes)
 
 
 async def _prepared(deployment: LLMDeployment, token: str | None, gpu: Gpu | None, hub: Hub) -> Prepared:
@@ -63,10 +80,7 @@ async def _prepared(deployment: LLMDeployment, token: str | None, gpu: Gpu | Non
         resolution = await resolve(deployment.spec.model, token, hub)
     except ModelProblem as problem:
         resolution = problem
-    try:
-        return prepare(imagined(deployment, gpu), resolution, RenderDefaults(image=_IMAGE, operator_version=""))
-    except SpecProblem as problem:
-        raise PluginError(f"{deployment.name}: {problem}.") from problem
+    return prepare(imagined(deployment, gpu), resolution, DEFAULTS)
 
 
 def imagined(deployment: LLMDeployment, gpu: Gpu | None) -> Observed:
@@ -74,7 +88,7 @@ def imagined(deployment: LLMDeployment, gpu: Gpu | None) -> Observed:
     nodes: tuple[NodeView, ...] = ()
     products = deployment.spec.resources.gpu_products
     if gpu is not None or products:
-        resource = deployment.spec.resources.gpu_resource or RenderDefaults("", "").gpu_resource
+        resource = deployment.spec.resources.gpu_resource or DEFAULTS.gpu_resource
         labels = _labels(gpu or Gpu(products[0]))
         labels |= dict(deployment.spec.pod.node_selector)
         nodes = (NodeView("imagined", True, labels, (), {resource: _MANY}, {}),)
@@ -86,15 +100,22 @@ def _labels(gpu: Gpu) -> dict[str, str]:
     return {PRODUCT_LABEL: gpu.product, **memory}
 
 
-def shown(deployment: LLMDeployment, prepared: Prepared) -> RenderableType:
-    """A small table, and the refusal below it."""
+def _refusals(manifest: Manifest) -> RenderableType:
+    """What to write instead, a line each."""
+    title = Text("The API server would refuse it:", "red bold")
+    lines = [Text(f"- {redact(ended(refusal))}") for refusal in manifest.refusals]
+    return Group(Text(manifest.name, "bold"), title, *lines, Text())
+
+
+def _shown(deployment: LLMDeployment, prepared: Prepared, verdict: Sequence[Text]) -> RenderableType:
+    """A small table, and the verdict below it."""
     rows = Table(box=None, pad_edge=False, show_header=False)
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column(overflow="fold")
     for title, value in _rows(deployment, prepared):
         if value:
             rows.add_row(title, redact(value))
-    return Group(Text(deployment.name, "bold"), rows, *_verdict(prepared), Text())
+    return Group(Text(deployment.name, "bold"), rows, *verdict, Text())
 
 
 def _rows(deployment: LLMDeployment, prepared: Prepared) -> list[tuple[str, str]]:
@@ -107,7 +128,7 @@ def _rows(deployment: LLMDeployment, prepared: Prepared) -> list[tuple[str, str]
         ("Architecture", ", ".join(str(model[key]) for key in ("architecture", "quantization") if model.get(key))),
         ("Parameters", f"{parameters / 1e6:,.0f} M" if isinstance(parameters, int) else ""),
         ("Download", _bytes(model.get("bytes"))),
-        ("Device", _device(prepared)),
+        ("Device", _device(deployment, prepared)),
         ("Weights", _bytes(memory.get("weights"))),
         ("KV cache", _bytes(memory.get("kvCache"))),
         ("Activations", _bytes(memory.get("activations"))),
@@ -119,23 +140,29 @@ def _rows(deployment: LLMDeployment, prepared: Prepared) -> list[tuple[str, str]
     ]
 
 
-def _device(prepared: Prepared) -> str:
+def _device(deployment: LLMDeployment, prepared: Prepared) -> str:
     gpus = prepared.effective.gpus_per_pod
-    if not gpus:
-        return "CPU"
-    return f"{gpus} x {prepared.effective.gpu_resource} per replica"
+    if gpus:
+        return f"{gpus} x {prepared.effective.gpu_resource} per replica"
+    return "CPU" if deployment.spec.engine.device == "cpu" else "CPU (for a cluster with GPUs, name one by --gpu)"
 
 
-def _verdict(prepared: Prepared) -> list[Text]:
+def _verdict(prepared: Prepared) -> tuple[Outcome, list[Text]]:
     if prepared.findings:
-        finding = prepared.findings[0]
-        refused = Text.assemble((f"{finding.reason.value}: ", "red bold"), redact(finding.message))
-        return [refused, Text.assemble(("What to do: ", "bold"), finding.remedy)]
+        return _found(prepared.findings[0])
     if not prepared.memory_plan:
-        return [Text("The weights can be seen by pods only: memory is checked when one starts.", "yellow")]
+        seen = "The weights can be seen by pods only: memory is checked when one starts."
+        return Outcome.FITS, [Text(seen, "yellow")]
     if "maxModelLenThatFits" not in prepared.memory_plan:
-        return [Text("The GPU's memory is not known: name it by --gpu or resources.gpuProducts.", "yellow")]
-    return [Text("Fits.", "green")]
+        unknown = "The GPU's memory is not known: write --gpu-memory beside --gpu, or name a known product."
+        return Outcome.OPEN, [Text(unknown, "yellow")]
+    return Outcome.FITS, [Text("Fits.", "green")]
+
+
+def _found(finding: Finding) -> tuple[Outcome, list[Text]]:
+    told = Text.assemble((f"{finding.reason.value}: ", "red bold"), redact(ended(finding.message)))
+    remedy = Text.assemble(("What to do: ", "bold"), _REMEDIES.get(finding.reason, finding.remedy))
+    return Outcome.REFUSED if finding.blocks else Outcome.OPEN, [told, remedy]
 
 
 def _bytes(number: Any) -> str:

@@ -145,8 +145,8 @@ async def test_a_token_stays_when_the_redirect_stays(getter: Getter, address: st
     [
         ("circle", "circles"),
         ("scheme", "an address that is none"),
-        ("hang", "did not answer"),
-        ("broken", "did not answer"),
+        ("hang", "does not answer in time"),
+        ("broken", "broke the connection off"),
     ],
 )
 async def test_a_server_that_misbehaves_is_unreachable(getter: Getter, address: str, page: str, says: str) -> None:
@@ -156,7 +156,16 @@ async def test_a_server_that_misbehaves_is_unreachable(getter: Getter, address: 
 
 
 async def test_nobody_there_is_unreachable(getter: Getter, unused_tcp_port: int) -> None:
-    assert "did not answer" in await refusal(getter, f"http://127.0.0.1:{unused_tcp_port}/x")
+    assert "cannot be reached: connection refused" in await refusal(getter, f"http://127.0.0.1:{unused_tcp_port}/x")
+
+
+async def test_a_name_that_nobody_knows_is_said_so(getter: Getter) -> None:
+    message = await refusal(getter, "https://hub.invalid/x")
+    assert message == "https://hub.invalid cannot be reached: its name is not known to the DNS."
+
+
+async def test_a_server_without_tls_is_said_so(getter: Getter, address: str) -> None:
+    assert "speaks no TLS" in await refusal(getter, address.replace("http:", "https:") + "/whole")
 
 
 async def test_the_page_of_a_refusal_is_not_read(getter: Getter, address: str) -> None:

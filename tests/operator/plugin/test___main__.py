@@ -12,6 +12,13 @@ from octavo_operator.plugin.cluster import Cluster
 from octavo_operator.plugin.flags import parser
 from octavo_operator.testing import FakeKube
 
+MANIFEST = """\
+apiVersion: octavo.dev/v1alpha1
+kind: LLMDeployment
+metadata: {name: x}
+spec: {model: {uri: "hf://org/x"}}
+"""
+
 
 def run(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:
@@ -37,9 +44,45 @@ def test_flags_that_need_each_other_say_so(capsys: pytest.CaptureFixture[str]) -
     assert "--gpu-memory needs --gpu" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--gpu", "X", "--gpu-memory", "80gb"), "'80gb' is not a quantity"),
+        (("--endpoint", "mirror.example"), "write https://HOST"),
+    ],
+)
+def test_a_bad_value_of_a_flag_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    assert run("plan", "-f", "x.yaml", *arguments) == 2
+    printed = capsys.readouterr().err
+    assert words in printed
+    assert ".;" not in printed
+
+
+def test_a_kubeconfig_that_is_not_there_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
+    assert run("status") == 2
+    assert capsys.readouterr().err.startswith("There is no kubeconfig /nowhere/config; write --kubeconfig FILE")
+
+
+@pytest.mark.parametrize("source", ["flag", "variable"])
+def test_the_hub_is_that_of_the_flag_or_of_the_environment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str
+) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(MANIFEST)
+    arguments = ["--endpoint", "http://127.0.0.1:9"] if source == "flag" else []
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:8" if source == "flag" else "http://127.0.0.1:9")
+    assert run("plan", "-f", str(path), *arguments) == 2
+    assert "http://127.0.0.1:9 cannot be reached" in capsys.readouterr().out
+
+
 def test_a_token_file_that_is_not_there_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
-    path.write_text('kind: LLMDeployment\nmetadata: {name: x}\nspec: {model: {uri: "pvc://weights"}}\n')
+    path.write_text(MANIFEST)
     assert run("plan", "-f", str(path), "--token-file", str(tmp_path / "absent")) == 2
     assert "--token-file" in capsys.readouterr().err
 
@@ -51,6 +94,7 @@ def test_an_unreachable_cluster_is_one_sentence(
         raise Unavailable(0, "no answer from the API server")
 
     monkeypatch.setattr(command.Kube, "connect", refuse)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     assert run("why", "smollm", "-n", "team") == 2
     assert capsys.readouterr().err.startswith("The cluster does not answer")
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from octavo_operator.effective import RenderDefaults
 from octavo_operator.plugin.errors import PluginError
-from octavo_operator.plugin.manifest import read_manifests
+from octavo_operator.plugin.manifest import Manifest
+from octavo_operator.plugin.manifest import read_manifests as read
 
 ONE = """\
 apiVersion: octavo.dev/v1alpha1
@@ -14,6 +16,7 @@ kind: LLMDeployment
 metadata: {name: smollm}
 spec: {model: {uri: "hf://org/smollm"}}
 """
+DEFAULTS = RenderDefaults(image="any", operator_version="")
 OTHER = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n"
 
 
@@ -23,21 +26,34 @@ def written(tmp_path: Path, text: str) -> str:
     return str(path)
 
 
+def read_manifests(path: str) -> list[Manifest]:
+    return read(path, "default", DEFAULTS)
+
+
 def test_all_deployments_of_a_file_are_read(tmp_path: Path) -> None:
     text = ONE + OTHER + ONE.replace("name: smollm", "name: second, namespace: team")
-    found = read_manifests(written(tmp_path, text), "default")
-    assert [(each.namespace, each.name) for each in found] == [("default", "smollm"), ("team", "second")]
+    found = read_manifests(written(tmp_path, text))
+    deployments = [each.deployment for each in found if each.deployment]
+    assert [(each.namespace, each.name) for each in deployments] == [("default", "smollm"), ("team", "second")]
 
 
 def test_a_list_is_opened(tmp_path: Path) -> None:
     items = "\n".join(f"    {line}" for line in ONE.splitlines()).replace("    apiVersion", "  - apiVersion", 1)
-    [found] = read_manifests(written(tmp_path, f"kind: List\nitems:\n{items}\n"), "default")
+    [found] = read_manifests(written(tmp_path, f"kind: List\nitems:\n{items}\n"))
     assert found.name == "smollm"
 
 
 def test_standard_input_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(ONE))
-    assert read_manifests("-", "default")[0].spec.model.uri == "hf://org/smollm"
+    [found] = read_manifests("-")
+    assert found.deployment is not None
+    assert found.deployment.spec.model.uri == "hf://org/smollm"
+
+
+def test_mistakes_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(OTHER))
+    with pytest.raises(PluginError, match="standard input holds no LLMDeployment"):
+        read_manifests("-")
 
 
 @pytest.mark.parametrize(
@@ -45,17 +61,47 @@ def test_standard_input_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (OTHER, "holds no LLMDeployment"),
         ("a: [", "is not YAML"),
+        (ONE + "kind: LLMDeployment\n", "key kind stands here twice"),
         (ONE.replace("{name: smollm}", "{}"), "has no metadata.name"),
-        (ONE.replace("uri:", "url:"), "missing required field `uri`"),
-        (ONE.replace("spec: {", "spec: {replicas: many, "), "spec.replicas"),
+        (
+            ONE.replace("octavo.dev/v1alpha1", "octavo.dev/v1"),
+            "apiVersion octavo.dev/v1 is not known; write octavo.dev/v1alpha1",
+        ),
+        (ONE.replace("apiVersion: octavo.dev/v1alpha1\n", ""), "apiVersion is missing; write octavo.dev/v1alpha1"),
+        (ONE.replace("LLMDeployment", "LLMDeploymnt"), "kind LLMDeploymnt is not known; write LLMDeployment"),
+        (
+            ONE.replace("LLMDeployment", "Llmdeployment").replace("octavo.dev", "other"),
+            "kind Llmdeployment is not known",
+        ),
     ],
 )
 def test_mistakes_name_the_file_and_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(PluginError, match=words) as caught:
-        read_manifests(written(tmp_path, text), "default")
+        read_manifests(written(tmp_path, text))
     assert "model.yaml" in str(caught.value)
 
 
 def test_a_missing_file_is_said_so() -> None:
     with pytest.raises(PluginError, match=r"nowhere\.yaml cannot be read"):
-        read_manifests("nowhere.yaml", "default")
+        read_manifests("nowhere.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (ONE.replace("uri:", "url:"), "spec.model.url: there is no such field; did you mean spec.model.uri?"),
+        (ONE.replace("spec: {", "spec: {replicas: many, "), "spec.replicas"),
+        (ONE.replace("hf://org/smollm", "org/smollm"), "spec.model.uri: write hf://ORG/NAME"),
+        # what only rendering sees, as the operator's webhook does
+        (ONE.replace("spec: {", "spec: {pod: {patch: {spec: {containers: [{image: x}]}}}, "), "spec.pod.patch"),
+        (ONE.replace("spec: {", "spec: {pod: {patch: {status: {}}}, "), "spec.pod.patch.status"),
+    ],
+)
+def test_what_would_be_refused_is_kept_with_the_reason_and_the_rest_is_read(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    refused, good = read_manifests(written(tmp_path, f"{text}---\n{ONE}"))
+    assert refused.name == "smollm"
+    assert refused.deployment is None
+    assert any(words in each for each in refused.refusals), refused.refusals
+    assert good.deployment is not None

@@ -2,16 +2,17 @@
 
 import json
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from octavo_operator.api import LLMDeployment
 from octavo_operator.model.hub import HubSettings
-from octavo_operator.plugin.manifest import read_manifests
-from octavo_operator.plugin.plan import Gpu, imagined, plan
+from octavo_operator.plugin.manifest import Manifest, read_manifests
+from octavo_operator.plugin.plan import DEFAULTS, Gpu, Outcome, imagined, plan
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CONFIG = {
@@ -29,6 +30,7 @@ CONFIG = {
 }
 WEIGHT_BYTES = 269_000_000
 MANIFEST = """\
+apiVersion: octavo.dev/v1alpha1
 kind: LLMDeployment
 metadata: {name: smollm}
 spec:
@@ -77,18 +79,33 @@ async def hub(unused_tcp_port: int) -> AsyncIterator[HubSettings]:
     await runner.cleanup()
 
 
-def manifests(tmp_path: Path, more: str = "") -> list[Any]:
+def manifests(tmp_path: Path, text: str = MANIFEST % "") -> list[Manifest]:
     path = tmp_path / "model.yaml"
-    path.write_text(MANIFEST % more)
-    return read_manifests(str(path), "default")
+    path.write_text(text)
+    return read_manifests(str(path), "default", DEFAULTS)
 
 
-async def show(tmp_path: Path, terminal: Any, hub: HubSettings, more: str = "", gpu: Gpu | None = None) -> int:
-    return await plan(manifests(tmp_path, more), token=None, gpu=gpu, console=terminal.console, hub=hub)
+def deployment(tmp_path: Path, text: str) -> LLMDeployment:
+    [found] = manifests(tmp_path, text)
+    assert found.deployment is not None
+    return found.deployment
 
 
-async def test_a_model_that_fits_is_told_with_its_numbers(tmp_path: Path, terminal: Any, hub: HubSettings) -> None:
-    assert await show(tmp_path, terminal, hub, gpu=Gpu("NVIDIA-L4")) == 0
+Show = Callable[..., Awaitable[Outcome]]
+
+
+@pytest.fixture
+def show(tmp_path: Path, terminal: Any, hub: HubSettings) -> Show:
+    """Plan a manifest with the hub above, or with another."""
+
+    async def run(text: str = MANIFEST % "", gpu: Gpu | None = None, at: HubSettings | None = None) -> Outcome:
+        return await plan(manifests(tmp_path, text), at or hub, token=None, gpu=gpu, console=terminal.console)
+
+    return run
+
+
+async def test_a_model_that_fits_is_told_with_its_numbers(show: Show, terminal: Any) -> None:
+    assert await show(gpu=Gpu("NVIDIA-L4")) is Outcome.FITS
     assert COMMIT in terminal.text
     assert "LlamaForCausalLM" in terminal.text
     assert "Weights" in terminal.text
@@ -97,47 +114,61 @@ async def test_a_model_that_fits_is_told_with_its_numbers(tmp_path: Path, termin
     assert terminal.reads_well()
 
 
-async def test_what_does_not_fit_is_refused_with_the_way_out(tmp_path: Path, terminal: Any, hub: HubSettings) -> None:
-    gpu = Gpu("Tiny", memory_bytes=1280 << 20)
-    assert await show(tmp_path, terminal, hub, gpu=gpu) == 1
+async def test_what_does_not_fit_is_refused_with_the_way_out(show: Show, terminal: Any) -> None:
+    assert await show(gpu=Gpu("Tiny", memory_bytes=1280 << 20)) is Outcome.REFUSED
     assert "WeightsTooLarge" in terminal.text
     assert "What to do:" in terminal.text
 
 
-async def test_heads_that_do_not_divide_are_refused(tmp_path: Path, terminal: Any, hub: HubSettings) -> None:
-    assert await show(tmp_path, terminal, hub, ", tensorParallelSize: 4", Gpu("NVIDIA-L4")) == 1
+async def test_heads_that_do_not_divide_are_refused(show: Show, terminal: Any) -> None:
+    assert await show(MANIFEST % ", tensorParallelSize: 4", Gpu("NVIDIA-L4")) is Outcome.REFUSED
     assert "ParallelismMismatch" in terminal.text
 
 
-async def test_an_unknown_gpu_leaves_the_memory_open(tmp_path: Path, terminal: Any, hub: HubSettings) -> None:
-    assert await show(tmp_path, terminal, hub) == 0
-    assert "name it by --gpu" in terminal.text
+async def test_what_the_api_server_would_refuse_is_told_and_the_next_is_planned(show: Show, terminal: Any) -> None:
+    bad = (MANIFEST % ", maxNumSeqs: 0").replace("spec:", "spec:\n  enigne: {}")
+    assert await show(f"{bad}---\n{MANIFEST % ''}", Gpu("NVIDIA-L4")) is Outcome.REFUSED
+    assert "The API server would refuse it:" in terminal.text
+    assert "spec.engine.maxNumSeqs: 0 is too small; write from 1 to 4096." in terminal.text
+    assert "did you mean spec.engine?" in terminal.text
+    assert "?." not in terminal.text
+    assert "Fits." in terminal.text
 
 
-async def test_a_missing_revision_is_the_answer(tmp_path: Path, terminal: Any, hub: HubSettings) -> None:
-    [given] = manifests(tmp_path)
-    path = tmp_path / "model.yaml"
-    path.write_text((MANIFEST % "").replace('"hf://org/smollm"', '"hf://org/smollm", revision: v9'))
-    assert given.spec.model.revision is None
-    found = read_manifests(str(path), "default")
-    assert await plan(found, token=None, gpu=None, console=terminal.console, hub=hub) == 1
+async def test_an_unknown_gpu_leaves_the_memory_open(show: Show, terminal: Any) -> None:
+    assert await show(gpu=Gpu("Unheard-Of")) is Outcome.OPEN
+    assert "write --gpu-memory beside --gpu" in terminal.text
+
+
+async def test_a_hub_that_is_not_reached_leaves_everything_open(
+    show: Show, terminal: Any, unused_tcp_port_factory: Callable[[], int]
+) -> None:
+    nobody = HubSettings(f"http://127.0.0.1:{unused_tcp_port_factory()}")
+    assert await show(at=nobody) is Outcome.OPEN
+    assert "HubUnreachable" in terminal.text
+    assert "Check the way out of this machine" in terminal.text
+    assert "operator" not in terminal.text
+
+
+async def test_without_a_gpu_the_plan_says_that_it_is_the_cpus(show: Show, terminal: Any) -> None:
+    assert await show((MANIFEST % "").replace("device: cuda", "device: auto")) is Outcome.FITS
+    assert "CPU (for a cluster with GPUs, name one by --gpu)" in terminal.text
+
+
+async def test_a_missing_revision_is_the_answer(show: Show, terminal: Any) -> None:
+    assert await show((MANIFEST % "").replace('smollm"', 'smollm", revision: v9')) is Outcome.REFUSED
     assert "RevisionNotFound" in terminal.text
 
 
-async def test_weights_on_a_claim_cannot_be_seen(tmp_path: Path, terminal: Any, hub: HubSettings) -> None:
-    path = tmp_path / "model.yaml"
-    path.write_text((MANIFEST % "").replace("hf://org/smollm", "pvc://weights/smollm"))
-    found = read_manifests(str(path), "default")
-    assert await plan(found, token=None, gpu=None, console=terminal.console, hub=hub) == 0
+async def test_weights_on_a_claim_cannot_be_seen(show: Show, terminal: Any) -> None:
+    assert await show((MANIFEST % "").replace("hf://org/smollm", "pvc://weights/smollm")) is Outcome.FITS
     assert "can be seen by pods only" in terminal.text
 
 
 def test_the_imagined_node_has_the_gpu_that_the_manifest_names(tmp_path: Path) -> None:
-    [plain] = manifests(tmp_path)
+    plain = deployment(tmp_path, MANIFEST % "")
     assert imagined(plain, None).cluster.nodes == ()
     [node] = imagined(plain, Gpu("NVIDIA-L4", 24 << 30)).cluster.nodes
     assert node.labels == {"nvidia.com/gpu.product": "NVIDIA-L4", "nvidia.com/gpu.memory": "24576"}
-    path = tmp_path / "named.yaml"
-    path.write_text((MANIFEST % "") + "  resources: {gpuProducts: [NVIDIA-H100-80GB-HBM3]}\n")
-    [named] = read_manifests(str(path), "default")
+    named = deployment(tmp_path, (MANIFEST % "") + "  resources: {gpuProducts: [NVIDIA-H100-80GB-HBM3]}\n")
     assert imagined(named, None).cluster.nodes[0].labels["nvidia.com/gpu.product"] == "NVIDIA-H100-80GB-HBM3"

@@ -1,0 +1,151 @@
+"""`complaints`: what the API server would refuse of an LLMDeployment, told without one.
+
+Reads the CRD that is packed with the plugin: fields that do not exist, types and bounds (JSON Schema), and, once these are
+right, the CRD's own rules (`cel_rules.py`). Knows neither files nor clusters.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from octavo_operator.plugin.cel_rules import broken_rules
+from octavo_operator.plugin.complaint import Complaint
+
+Schema = Mapping[str, Any]
+
+_TYPES = {
+    "object": "fields below it",
+    "array": "a list, each item after '- '",
+    "string": "text in quotes",
+    "integer": "a whole number without quotes or unit",
+    "number": "a number without quotes or unit",
+    "boolean": "true or false",
+}
+
+
+def complaints(raw: Mapping[str, Any]) -> list[Complaint]:
+    """All of them, in the order of their fields; empty for what the API server would take.
+
+    `raw` is the whole object. Its status is the operator's and is not looked at.
+    """
+    written = {name: value for name, value in raw.items() if name != "status"}
+    found = [each for error in _validator().iter_errors(written) for each in _of(error)]
+    return sorted(found or broken_rules(written, crd_schema()), key=lambda each: each.field)
+
+
+@cache
+def crd_schema() -> Schema:
+    """`openAPIV3Schema` of the version that the plugin speaks."""
+    text = files("octavo_operator.plugin").joinpath("llmdeployments.yaml").read_text(encoding="utf-8")
+    schema: Schema = yaml.safe_load(text)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+@cache
+def _validator() -> Draft202012Validator:
+    top = _strict(crd_schema())
+    # of metadata the CRD describes what its rules read; the API server knows the rest
+    top["properties"]["metadata"].pop("additionalProperties")
+    return Draft202012Validator(top)
+
+
+def _strict(schema: Schema) -> dict[str, Any]:
+    """The structural schema as JSON Schema: unknown fields are refused, as kubectl's strict validation does."""
+    strict = dict(schema)
+    if schema.get("x-kubernetes-int-or-string"):
+        strict["type"] = ["string", "integer"]
+    if "properties" in schema:
+        strict["properties"] = {name: _strict(below) for name, below in schema["properties"].items()}
+        if not schema.get("x-kubernetes-preserve-unknown-fields"):
+            strict["additionalProperties"] = False
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), Mapping):
+            strict[key] = _strict(schema[key])
+    return strict
+
+
+def _of(error: ValidationError) -> Iterator[Complaint]:
+    schema: Any = error.schema
+    limit: Any = error.validator_value
+    value: Any = error.instance
+    field = _path(error.absolute_path)
+    match error.validator:
+        case "additionalProperties":
+            known = schema["properties"]
+            yield from (Complaint(_below(field, name), _unknown(field, name, known)) for name in value.keys() - known)
+        case "required":
+            yield from (_missing(_below(field, name), schema, name) for name in limit if name not in value)
+        case "type":
+            yield Complaint(field, _wrong_type(value, limit))
+        case "enum":
+            yield Complaint(field, f"{_shown(value)} is not known; write {_listed(limit)}")
+        case "minimum" | "maximum":
+            size = "small" if value < limit else "large"
+            yield Complaint(field, f"{_shown(value)} is too {size}; {_bounds(schema)}")
+        case _:
+            yield Complaint(field, _wrong_length(str(error.validator), limit, value))
+
+
+def _unknown(parent: str, name: str, known: Mapping[str, Any]) -> str:
+    """Names differ by case or a letter more often than by anything else."""
+    lowered = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.65)
+    if near:
+        return f"there is no such field; did you mean {_below(parent, lowered[near[0]])}?"
+    return f"there is no such field; {parent or 'an LLMDeployment'} has {_listed(sorted(known), 'and')}"
+
+
+def _missing(field: str, schema: Schema, name: str) -> Complaint:
+    about = schema["properties"][name].get("description", "").split(". ")[0].rstrip(".")
+    return Complaint(field, f"it is missing; write it: {about}")
+
+
+def _wrong_type(value: object, wanted: str | Sequence[str]) -> str:
+    right = " or ".join(_TYPES[each] for each in ([wanted] if isinstance(wanted, str) else wanted))
+    if value is None:
+        return f"it has no value; write {right}, or leave the field out"
+    return f"{_shown(value)} will not do; write {right}"
+
+
+def _bounds(schema: Schema) -> str:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if least is None or most is None:
+        return f"write at least {least}" if most is None else f"write at most {most}"
+    return f"write from {least} to {most}"
+
+
+def _wrong_length(keyword: str, limit: int, value: Sized) -> str:
+    """`keyword`: minLength, maxItems and so on."""
+    least = keyword.startswith("min")
+    if least and not value:
+        return "it is empty; write something, or leave the field out"
+    unit = {"Length": "characters", "Items": "items", "Properties": "entries"}[keyword[3:]]
+    return f"{len(value)} {unit} are too {'few' if least else 'many'}; write at {'least' if least else 'most'} {limit}"
+
+
+def _path(steps: Iterable[str | int]) -> str:
+    path = ""
+    for step in steps:
+        path = f"{path}[{step}]" if isinstance(step, int) else _below(path, step)
+    return path
+
+
+def _below(parent: str, name: str) -> str:
+    return f"{parent}.{name}" if parent else str(name)
+
+
+def _listed(values: Sequence[object], word: str = "or") -> str:
+    *most, last = map(str, values)
+    return f"{', '.join(most)} {word} {last}" if most else last
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
