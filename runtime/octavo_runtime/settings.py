@@ -35,6 +35,7 @@ from octavo_runtime.worker.config import WorkerSettings
 ENVIRONMENT_PREFIX = "OCTAVO_"
 KEY_VARIABLES = ("OCTAVO_API_KEY", "VLLM_API_KEY")
 SECRET_VARIABLES = (*KEY_VARIABLES, "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+BUILD_CACHE_VARIABLE = "OCTAVO_CACHE"  # of the Makefile: a checkout's builds; none of ours, though it looks like one
 GIB = 1 << 30
 
 
@@ -174,6 +175,7 @@ def load_settings(flags: Mapping[str, Any], config_file: Path | None = None) -> 
 def misspelt_variables() -> list[str]:
     """One sentence for each variable of the environment that is nearly one of ours."""
     known = {ENVIRONMENT_PREFIX + field.upper() for group in GROUPS.values() for field in group.model_fields}
+    known.add(BUILD_CACHE_VARIABLE)
     sentences = []
     for name in sorted(os.environ):
         close = get_close_matches(name, known, n=1, cutoff=0.85)

@@ -191,7 +191,13 @@ def test_a_wrong_value_says_where_it_came_from_unless_a_flag_gave_it(
 
 
 def test_a_variable_that_is_nearly_a_setting_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OCTAVO_SERVICE_HOST", "OCTAVO_PORT_8000_TCP_ADDR", "OCTAVO_MAX_MODEL_LEN", "OCTAVO_CONFIG"):
+    for name in (
+        "OCTAVO_SERVICE_HOST",
+        "OCTAVO_PORT_8000_TCP_ADDR",
+        "OCTAVO_MAX_MODEL_LEN",
+        "OCTAVO_CONFIG",
+        "OCTAVO_CACHE",
+    ):
         monkeypatch.setenv(name, "1")
     assert misspelt_variables() == []
     monkeypatch.setenv("OCTAVO_MAX_MODEL_LENGTH", "1")
