@@ -63,9 +63,11 @@ _HEALS = {
         "The pod's volume is not bound or not attached yet.",
         "Look at the claim's events if it lasts: kubectl describe pvc.",
     ),
-    Reason.STARTING: _fine("The pod is being placed or made, or has not answered yet."),
+    Reason.STARTING: _fine("The pod is being placed or made, or its server has not begun to load the model."),
     Reason.LOADING: _fine("Weights are being loaded onto the device; the message says how far it is."),
-    Reason.WARMING_UP: _fine("The engine runs its first steps; this takes seconds."),
+    Reason.WARMING_UP: _fine(
+        "The engine runs its first steps, or the kubelet has yet to see it ready; this takes seconds."
+    ),
     Reason.ROLLING_OUT: _fine(
         "A new revision replaces an older one, which serves until then; status.rollout says how."
     ),

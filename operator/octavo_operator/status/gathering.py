@@ -38,6 +38,11 @@ def is_satisfied(situation: Situation, counts: Counts) -> bool:
     return rolled and counts.updated_ready == situation.desired and counts.old == 0
 
 
+def is_rolling(situation: Situation, counts: Counts) -> bool:
+    """Another revision has pods, or served before this one: a first start and a change of scale are no rollout."""
+    return counts.old > 0 or (bool(situation.stable) and situation.stable != situation.target)
+
+
 def most_replicas(deployment: LLMDeployment) -> int:
     """The most that the spec may come to want."""
     auto = deployment.spec.scaling.auto
@@ -127,16 +132,24 @@ def _progress(situation: Situation, counts: Counts) -> Iterator[Finding]:
     rollout = situation.rollout
     if not situation.target:
         if not situation.findings:
-            yield Finding(Reason.RESOLVING_MODEL, "The model is being resolved.")
+            yield _before_pods(situation)
     elif rollout.paused and not rollout.done:
         yield Finding(Reason.PAUSED, rollout.text or "The rollout is paused.")
-    elif counts.old or not rollout.done:
+    elif is_rolling(situation, counts):
         text = rollout.text or f"{counts.updated_ready} of {situation.desired} replicas have the new revision."
         yield Finding(Reason.ROLLING_OUT, text, since=rollout.started_at)
     elif counts.updated_ready > situation.desired:
         yield Finding(Reason.SCALING, f"{counts.updated_ready} replicas serve, {situation.desired} are wanted.")
+    elif not situation.stable and counts.updated < situation.desired:
+        yield Finding(Reason.STARTING, f"{counts.updated} of {situation.desired} pods are made.")
     else:
         yield Finding(Reason.SCALING, f"{counts.updated_ready} of {situation.desired} replicas are ready.")
+
+
+def _before_pods(situation: Situation) -> Finding:
+    if situation.is_resolved:
+        return Finding(Reason.DOWNLOADING, "The weights are not on the claim yet.")
+    return Finding(Reason.RESOLVING_MODEL, "The model is being resolved.")
 
 
 def _draining(counts: Counts) -> Finding:

@@ -15,7 +15,7 @@ from octavo_operator.status.conditions import Condition, ConditionType
 from octavo_operator.status.counts import Counts, count
 from octavo_operator.status.crash import RECENT_SECONDS, is_recent
 from octavo_operator.status.finding import Finding
-from octavo_operator.status.gathering import gather, is_satisfied
+from octavo_operator.status.gathering import gather, is_rolling, is_satisfied
 from octavo_operator.status.phases import Phase, phase_of
 from octavo_operator.status.severity import worst
 from octavo_operator.status.situation import Situation
@@ -126,8 +126,22 @@ def _phase(
         return Phase.SUSPENDED
     if ready:
         return Phase.READY
-    rolling = counts.old > 0 or not situation.rollout.done
-    return phase_of(reason, available=counts.ready > 0, degraded=degraded, rolling=rolling, blocked=stalled)
+    return phase_of(
+        _step(situation, reason),
+        available=counts.ready > 0,
+        degraded=degraded,
+        rolling=is_rolling(situation, counts),
+        blocked=stalled,
+    )
+
+
+def _step(situation: Situation, reason: Reason) -> Reason:
+    """What the phase goes by. A revision that may not have pods yet is in its look-up or in its download, whatever the
+    downloader's own pod waits for: its phases would come again when the revision's pods go through them.
+    """
+    if situation.target == situation.wanted:
+        return reason
+    return Reason.DOWNLOADING if situation.is_resolved else Reason.RESOLVING_MODEL
 
 
 def _recheck_after(pods: Iterable[PodView], now: float) -> float | None:

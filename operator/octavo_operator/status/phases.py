@@ -11,7 +11,7 @@ class Phase(StrEnum):
     PENDING = "Pending"
     RESOLVING = "Resolving"
     DOWNLOADING = "Downloading"
-    SCHEDULING = "Scheduling"  # looking for a node, and making the container there
+    SCHEDULING = "Scheduling"  # looking for a node, making the container there, until its server begins to load
     LOADING = "Loading"
     READY = "Ready"
     ROLLING = "Rolling"
@@ -29,8 +29,11 @@ _OF_REASON = {
     Reason.WAITING_FOR_QUOTA: Phase.SCHEDULING,
     Reason.WAITING_FOR_NODE: Phase.SCHEDULING,
     Reason.WAITING_FOR_VOLUME: Phase.SCHEDULING,
+    Reason.ADMISSION_DENIED: Phase.SCHEDULING,  # this and the next: where they pass by themselves
+    Reason.IMAGE_PULL_FAILED: Phase.SCHEDULING,
     Reason.IMAGE_PULLING: Phase.SCHEDULING,
     Reason.STARTING: Phase.SCHEDULING,
+    Reason.SCALING: Phase.SCHEDULING,
     Reason.EVICTED: Phase.SCHEDULING,
     Reason.NODE_LOST: Phase.SCHEDULING,
     Reason.LOADING: Phase.LOADING,

@@ -67,6 +67,12 @@ class Situation:
         """The status as last written."""
         return self.observed.deployment.status
 
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the spec's revision is made, so that its model is known."""
+        view = self.revision(self.wanted)
+        return view is not None and bool(view.data)
+
     def revision(self, revision_hash: str) -> RevisionView | None:
         return next((view for view in self.observed.revisions if view.hash == revision_hash), None)
 

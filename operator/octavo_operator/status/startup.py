@@ -8,10 +8,11 @@ from octavo_operator.reasons import Reason
 from octavo_operator.status.finding import Finding
 
 _PHASES = {
-    "Resolving": (Reason.RESOLVING_MODEL, "Resolving the model"),
+    "Resolving": (Reason.STARTING, "Finding the model"),  # which the operator has resolved long before
     "Downloading": (Reason.DOWNLOADING, "Downloading the weights"),
     "Loading": (Reason.LOADING, "Loading the weights"),
     "WarmingUp": (Reason.WARMING_UP, "Running the first steps"),
+    "Ready": (Reason.WARMING_UP, "Waiting for the kubelet to see it ready"),
     "Draining": (Reason.DRAINING, "Finishing its last streams"),
     "Failed": (Reason.ENGINE_FAILED, "The engine has ended"),
 }

@@ -99,9 +99,12 @@ def test_claim_and_downloader_are_asked(build: Any) -> None:
 
 def test_progress_is_told_by_what_goes_on(build: Any) -> None:
     empty = build.revision(build.new)
-    assert reasons(build.situation(empty, target="", wanted=build.new)) == {Reason.RESOLVING_MODEL}
+    assert reasons(build.situation(empty, target="", wanted="cccccccccc")) == {Reason.RESOLVING_MODEL}
+    assert reasons(build.situation(empty, target="", wanted=build.new)) == {Reason.DOWNLOADING}
+    assert reasons(build.situation(empty, stable="")) == {Reason.STARTING}
     assert reasons(build.situation(empty)) == {Reason.SCALING}
-    assert reasons(build.situation(empty, rollout=RolloutFacts(done=False))) == {Reason.ROLLING_OUT}
+    assert reasons(build.situation(empty, rollout=RolloutFacts(done=False))) == {Reason.SCALING}
+    assert reasons(build.situation(empty, stable=build.old)) == {Reason.ROLLING_OUT}
     assert reasons(build.situation(empty, rollout=RolloutFacts(done=False, paused=True))) == {Reason.PAUSED}
     assert reasons(build.situation(desired=0)) == {Reason.SCALING}
 

@@ -20,7 +20,9 @@ def phase(reason: Reason, **changes: bool) -> Phase:
         (Reason.IMAGE_PULLING, Phase.SCHEDULING),
         (Reason.LOADING, Phase.LOADING),
         (Reason.WARMING_UP, Phase.LOADING),
-        (Reason.SCALING, Phase.PENDING),
+        (Reason.SCALING, Phase.SCHEDULING),
+        (Reason.IMAGE_PULL_FAILED, Phase.SCHEDULING),
+        (Reason.PAUSED, Phase.PENDING),
     ],
 )
 def test_a_start_walks_through_its_phases(reason: Reason, expected: Phase) -> None:

@@ -18,12 +18,13 @@ def loading(build: Any, phase: str, **status: Any) -> Any:
 @pytest.mark.parametrize(
     ("phase", "reason"),
     [
-        ("Resolving", Reason.RESOLVING_MODEL),
+        ("Resolving", Reason.STARTING),
         ("Downloading", Reason.DOWNLOADING),
         ("Loading", Reason.LOADING),
         ("WarmingUp", Reason.WARMING_UP),
+        ("OfANewerRuntime", Reason.STARTING),
         ("Failed", Reason.ENGINE_FAILED),
-        ("Ready", Reason.STARTING),
+        ("Ready", Reason.WARMING_UP),
     ],
 )
 def test_phase_of_the_runtime_is_the_reason(build: Any, phase: str, reason: Reason) -> None:
