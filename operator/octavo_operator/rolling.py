@@ -90,7 +90,7 @@ def roll(observed: Observed, prepared: Prepared, desired: int) -> Rolling:
         plan=planned,
         records=_changed(seen, observed),
         pruned=pruned,
-        findings=_room_findings(room, planned, target, strategy),
+        findings=_room_findings(room, planned, target, strategy, alone=_is_alone(observed, target)),
         last_rollback=_rollback(observed, choice, prepared.wanted),
         paused=paused,
         recheck_seconds=min((s for s in (planned.recheck_seconds, verdict_in) if s is not None), default=None),
@@ -138,6 +138,7 @@ def _judged(observed: Observed, prepared: Prepared, desired: int) -> tuple[Obser
             progress_deadline_seconds=prepared.sizing.progress_deadline_seconds,
             paused=prepared.effective.rollout.paused,
             desired=desired,
+            alone=_is_alone(observed, view),
         )
     )
     if not outcome.failed or outcome.reason is None:
@@ -211,11 +212,18 @@ def _changed(seen: Mapping[str, RevisionRecord], observed: Observed) -> tuple[Re
     return tuple(record for record in records if seen.get(record.hash) != record)
 
 
+def _is_alone(observed: Observed, view: RevisionView) -> bool:
+    """Whether there are no pods that it takes over from, as in a first start."""
+    return not any(other.pods for other in observed.revisions if other.hash != view.hash)
+
+
 def _room_findings(
-    room: Headroom, planned: RolloutPlan, target: RevisionView, strategy: StrategyDecision
+    room: Headroom, planned: RolloutPlan, target: RevisionView, strategy: StrategyDecision, *, alone: bool
 ) -> tuple[Finding, ...]:
     if room.impossible and not any(pod.ready for pod in target.pods):
         return (Finding(Reason.IMPOSSIBLE_REQUEST, room.impossible),)
+    if alone:  # no pod could go first: its own pods say what is short
+        return ()
     if strategy.is_held and not planned.done:
         return (Finding(Reason.ROLLOUT_BLOCKED_NO_CAPACITY, strategy.reason),)
     if planned.blocked and room.instead:  # else no setting of the rollout helps: the pod's own state says what is short

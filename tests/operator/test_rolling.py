@@ -173,6 +173,20 @@ def test_a_rollout_in_place_that_has_no_place_says_that_it_is_blocked(serving: R
     assert rolling.plan.drain == ()
 
 
+def test_a_first_start_that_has_no_place_is_no_blocked_rollout() -> None:
+    busy = ClusterView(nodes=(replace(NODE, requested={"cpu": 16000}),))
+    first = replace(observed(2000.0, NEW, rollout={"strategy": "InPlace"}), cluster=busy)
+    begun, prepared = passed(first)
+    assert begun.findings == ()
+    waiting = pod("new", prepared.wanted, phase="Pending", node="", ready=False, scheduled_message="no nodes")
+    view = replace(begun.observed.revisions[0], replicas=1, pods=(waiting,))
+    assert passed(replace(first, now=2060.0, revisions=(view,)))[0].findings == ()
+    late, _ = passed(replace(first, now=9000.0, revisions=(view,)))
+    failure = late.observed.revisions[0].failure
+    assert failure is not None
+    assert failure["reason"] == "WaitingForNode"
+
+
 def test_what_a_quota_never_allows_is_told_as_the_quota_not_as_a_setting_of_the_rollout(serving: RevisionView) -> None:
     quota = QuotaView("tight", {"requests.cpu": 1500}, {"requests.cpu": 1000})
     cluster = ClusterView(nodes=(NODE,), quotas=(quota,))

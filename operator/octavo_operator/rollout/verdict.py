@@ -37,6 +37,7 @@ class VerdictInput:
     progress_deadline_seconds: float
     paused: bool = False
     desired: int = 1  # replicas wanted now
+    alone: bool = False  # no other revision has pods, as in a first start
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ def _too_late(given: VerdictInput) -> Verdict:
     seconds = f"{given.progress_deadline_seconds:.0f} seconds"
     if blocking is None:
         return Verdict(True, Reason.PROGRESS_DEADLINE_EXCEEDED, f"No further pod became ready within {seconds}.")
-    no_room = blocking.reason in _NO_ROOM
-    reason = Reason.ROLLOUT_BLOCKED_NO_CAPACITY if no_room else Reason.PROGRESS_DEADLINE_EXCEEDED
-    return Verdict(True, reason, f"No further pod became ready within {seconds}: {blocking.message}")
+    message = f"No further pod became ready within {seconds}: {blocking.message}"
+    if blocking.reason not in _NO_ROOM:
+        return Verdict(True, Reason.PROGRESS_DEADLINE_EXCEEDED, message)
+    # Where no old pod could make room, no setting of the rollout helps: what is short is the reason, and has the remedy.
+    return Verdict(True, blocking.reason if given.alone else Reason.ROLLOUT_BLOCKED_NO_CAPACITY, message)

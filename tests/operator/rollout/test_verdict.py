@@ -14,13 +14,11 @@ Make = Callable[..., RevisionView]
 @pytest.fixture
 def ask(revision: Make, pod: Callable[..., PodView]) -> Callable[..., Verdict]:
     def ask(after: float, blocking: Blocking | None, *pods: PodView, **fields: Any) -> Verdict:
-        paused, desired = fields.pop("paused", False), fields.pop("desired", 1)
+        paused, desired, alone = fields.pop("paused", False), fields.pop("desired", 1), fields.pop("alone", False)
         if not fields.pop("held", False):
             pods = pods or (pod(ready=False, created_at=START),)
         target = revision("b", 1, *pods, **({"started_at": START} | fields))
-        given = VerdictInput(
-            START + after, target, blocking, progress_deadline_seconds=900, paused=paused, desired=desired
-        )
+        given = VerdictInput(START + after, target, blocking, 900, paused=paused, desired=desired, alone=alone)
         return verdict(given)
 
     return ask
@@ -54,6 +52,12 @@ def test_waiting_for_room_has_until_the_deadline(ask: Ask, reason: Reason) -> No
     late = ask(900, blocked(reason, stalled=False))
     assert late.reason is Reason.ROLLOUT_BLOCKED_NO_CAPACITY
     assert late.message == "No further pod became ready within 900 seconds: It is so."
+
+
+@pytest.mark.parametrize("reason", [Reason.WAITING_FOR_GPU, Reason.WAITING_FOR_QUOTA, Reason.WAITING_FOR_NODE])
+def test_a_first_start_without_room_fails_by_what_is_short_and_not_by_the_rollout(ask: Ask, reason: Reason) -> None:
+    late = ask(900, blocked(reason, stalled=False), alone=True)
+    assert (late.failed, late.reason) == (True, reason)
 
 
 def test_the_deadline_fails_what_is_only_slow(ask: Ask) -> None:
