@@ -92,15 +92,20 @@ async def ask(url: str, model: str, question: str, *, max_tokens: int = 32, api_
         return str(json.loads(text)["choices"][0]["message"]["content"])
 
 
-async def wait_reachable(url: str, within: float = 20.0) -> None:
-    """Until connections come through: the proxies hear of a Service's first pod a moment after its status says Ready."""
+async def wait_reachable(url: str, within: float = 20.0, in_a_row: int = 1) -> None:
+    """Until so many connections come through: the proxies hear of a pod that comes or goes a moment after its status does."""
 
     async def probe() -> bool:
         try:
-            async with _session() as session, session.get(f"{url}/health"):
-                return True
-        except aiohttp.ClientConnectorError:
+            for _ in range(in_a_row):
+                async with (
+                    _session() as session,
+                    session.get(f"{url}/health"),
+                ):  # of its own: each may go to another pod
+                    pass
+        except (aiohttp.ClientConnectionError, TimeoutError):
             return False
+        return True
 
     await wait_for(f"{url} to take connections", probe, within)
 

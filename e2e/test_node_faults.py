@@ -33,6 +33,7 @@ async def test_replicas_of_a_lost_node_come_back_on_another(workspace: Workspace
     with faults.node_lost(lost):
         seen = await workspace.wait_condition("smollm", "Ready", "False", within=NOTICED_S)
         assert condition(seen, "Available")["status"] == "True", "the other replica serves"
+        await wait_reachable(url, in_a_row=10)  # no proxy sends to the lost node any more
         assert "Paris" in await ask(url, "smollm", CAPITAL)
         await workspace.wait_ready("smollm", NOTICED_S + START_S)
         serving = [pod for pod in await workspace.pods("smollm") if is_ready(pod)]
