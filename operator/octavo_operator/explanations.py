@@ -135,7 +135,7 @@ _STALLED_MODEL = {
     ),
     Reason.WEIGHTS_TOO_LARGE: _stalled(
         "The weights do not fit into the device's memory.",
-        "Raise engine.tensorParallelSize (without GPU resources.memory), or choose a quantized model or a larger GPU.",
+        "On the CPU raise resources.memory; on GPUs engine.tensorParallelSize, or choose a quantized model or a larger GPU.",
     ),
     Reason.KV_CACHE_TOO_SMALL: _stalled(
         "Beside the weights there is no room for the KV cache of one sequence.",
@@ -228,7 +228,7 @@ _STALLED_POD = {
     ),
     Reason.IMPOSSIBLE_REQUEST: _stalled(
         "No node could hold the pod, even if it were empty.",
-        "Lower what one pod asks (tensorParallelSize, resources), or add a larger node.",
+        "Lower what one pod asks (resources, and on GPUs engine.tensorParallelSize), or add a larger node.",
     ),
 }
 

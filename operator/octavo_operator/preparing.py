@@ -15,6 +15,7 @@ from octavo_operator.desired.network_policy import egress_ports
 from octavo_operator.desired.pod_template import pod_template
 from octavo_operator.effective import Device, Effective, RenderDefaults, decide
 from octavo_operator.model import devices, memory_plan
+from octavo_operator.model.memory_status import to_status
 from octavo_operator.model.problem import ModelProblem, Refusal
 from octavo_operator.model.resolved import ResolvedModel, status_of
 from octavo_operator.observed import JobView, Observed
@@ -80,10 +81,10 @@ def _new(
     status = status_of(model)
     planned = memory_plan.plan(model, plan_parameters(effective), device_of(observed, effective, sizing))
     if isinstance(planned, Refusal):
-        finding = Finding(planned.reason, planned.message)
+        finding = Finding(planned.reason, planned.message, advice=planned.advice)
         return Prepared(wanted=wanted, effective=effective, sizing=sizing, findings=(finding,), model=status)
     template = pod_template(deployment, effective, sizing, weights, defaults)
-    plan_status = memory_plan.to_status(planned) if planned is not None else {}
+    plan_status = to_status(planned) if planned is not None else {}
     record = RevisionRecord(
         hash=wanted,
         number=1 + max((view.number for view in observed.revisions), default=0),

@@ -5,7 +5,7 @@ from typing import Any
 
 from octavo_operator import names
 from octavo_operator.desired.service import service_scheme
-from octavo_operator.model.memory_plan import measured
+from octavo_operator.model.memory_status import measured
 from octavo_operator.preparing import Prepared
 from octavo_operator.replica_count import Wanted
 from octavo_operator.rolling import Rolling

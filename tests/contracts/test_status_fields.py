@@ -13,8 +13,9 @@ import pytest
 from octavo_operator.api import parse
 from octavo_operator.autoscaling.decisions import Change, to_status
 from octavo_operator.effective import Device
-from octavo_operator.model.memory_plan import MemoryPlan, PlanSource, measured
-from octavo_operator.model.memory_plan import to_status as plan_to_status
+from octavo_operator.model.memory_plan import MemoryPlan, PlanSource
+from octavo_operator.model.memory_status import measured
+from octavo_operator.model.memory_status import to_status as plan_to_status
 from octavo_operator.observed import ClusterView, ContainerView, JobView, Observed, PodView, RevisionView, RuntimeView
 from octavo_operator.reasons import Reason
 from octavo_operator.status.conditions import ConditionType

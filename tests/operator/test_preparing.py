@@ -108,7 +108,18 @@ def test_a_resolved_model_becomes_a_revision_with_its_commit() -> None:
 def test_the_plan_refuses_before_a_gpu_is_asked_for() -> None:
     prepared = prepare(observed(ClusterView(nodes=(gpu_node(24_000),))), BIG, DEFAULTS)
     assert prepared.record is None
-    assert [finding.reason for finding in prepared.findings] == [Reason.WEIGHTS_TOO_LARGE]
+    [finding] = prepared.findings
+    assert finding.reason is Reason.WEIGHTS_TOO_LARGE
+    assert finding.remedy == "Raise engine.tensorParallelSize to 8."  # the plan's own, and the only one
+    assert "engine.tensorParallelSize" not in finding.message
+
+
+def test_too_little_memory_on_a_cpu_is_mended_by_memory() -> None:
+    prepared = prepare(observed(engine={"device": "cpu"}, resources={"memory": "4Gi"}), BIG, DEFAULTS)
+    [finding] = prepared.findings
+    assert finding.reason is Reason.WEIGHTS_TOO_LARGE
+    assert finding.remedy.startswith("Raise resources.memory to ")
+    assert "GPU" not in f"{finding.message} {finding.remedy}"
 
 
 def test_heads_that_do_not_divide_are_refused() -> None:

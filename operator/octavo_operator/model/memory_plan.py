@@ -4,10 +4,8 @@ Decided from headers before a pod asks for a GPU. The arithmetic and the refusal
 runtime's start (`worker/cache_size.py` there). Pure.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from octavo_operator.model.devices import GIB, Device, DeviceKind, missing_feature
 from octavo_operator.model.memory_sizes import Split, activation_bytes, block_bytes, item_bytes, weight_bytes
@@ -107,40 +105,6 @@ def cpu_memory_wanted(resolved: ResolvedModel, parameters: PlanParameters) -> in
     return sizing.memory_for(min(sizing.useful_cache, max(CPU_CACHE_WANTED, asked_for)))
 
 
-def to_status(memory_plan: MemoryPlan) -> dict[str, Any]:
-    """For `status.memoryPlan`; what is not known is left out."""
-    fields = {
-        "perGpuBytes": memory_plan.per_gpu_bytes,
-        "weights": memory_plan.weights,
-        "kvCache": memory_plan.kv_cache,
-        "activations": memory_plan.activations,
-        "overhead": memory_plan.overhead,
-        "headroom": memory_plan.headroom,
-        "maxModelLenThatFits": memory_plan.max_model_len_that_fits,
-        "source": memory_plan.source.value,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def measured(runtime_status: Mapping[str, Any], longest: int | None = None) -> dict[str, Any] | None:
-    """For `status.memoryPlan` once a pod has told; None before. `longest`: the context that the model was made for."""
-    memory, capacity = runtime_status.get("memory") or {}, runtime_status.get("capacity") or {}
-    weights, cache = memory.get("weights_bytes"), memory.get("kv_cache_bytes")
-    if weights is None or cache is None:
-        return None
-    activations, in_cache = memory.get("activation_bytes"), capacity.get("max_tokens_in_cache")
-    fits = min(in_cache, longest) if in_cache is not None and longest is not None else in_cache
-    fields = {
-        "perGpuBytes": weights + cache + (activations or 0),
-        "weights": weights,
-        "kvCache": cache,
-        "activations": activations,
-        "maxModelLenThatFits": fits,
-        "source": PlanSource.MEASURED.value,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
 def _assumed(quantization: str) -> str | None:
     return quantization if quantization in READABLE else None
 
@@ -151,7 +115,8 @@ def _context_refusal(shape: ModelShape, parameters: PlanParameters) -> Refusal |
         return None
     return Refusal(
         Reason.CONTEXT_TOO_LARGE,
-        f"engine.maxModelLen is {wanted}, but the model was made for {shape.max_positions} tokens; write at most that.",
+        f"engine.maxModelLen is {wanted}, but the model was made for {shape.max_positions} tokens.",
+        f"Set engine.maxModelLen to {shape.max_positions} or less, or to auto.",
     )
 
 
@@ -252,39 +217,51 @@ class _Sizing:
         )
 
     def _weights_too_large(self, memory: int) -> Refusal:
-        each, taker = (" per GPU", "the driver") if self.device.kind is DeviceKind.CUDA else ("", "the server itself")
+        share = f"{self.parameters.gpu_memory_utilization:g} of what the server itself leaves"
+        each = ""
+        if self.device.kind is DeviceKind.CUDA:
+            each = " per GPU"
+            share = f"engine.gpuMemoryUtilization: {self.parameters.gpu_memory_utilization:g} of what the driver leaves"
         need = f"The weights need {format_bytes(self.weights)}{each} and a step {format_bytes(self.activations)}"
         return Refusal(
             Reason.WEIGHTS_TOO_LARGE,
             f"{need}, but of the {format_bytes(memory)} of {self._device_name} only {format_bytes(self.usable(memory))} may "
-            f"be used (engine.gpuMemoryUtilization of what {taker} leaves); {self._way_out(memory)}.",
+            f"be used ({share}).",
+            self._advice(memory),
         )
 
     def _cache_too_small(self, memory: int) -> Refusal:
         room = max(0, self.usable(memory) - self.weights - self.activations)
-        longest = self.longest(memory)
-        lower = f"the largest that fits is engine.maxModelLen {longest}, or " if longest >= SHORTEST_CONTEXT else ""
         return Refusal(
             Reason.KV_CACHE_TOO_SMALL,
             f"A context of {self.least} tokens needs {format_bytes(self.cache_bytes(self.least))} of KV cache, but beside the "
-            f"weights {format_bytes(room)} of {self._device_name} are left for it; {lower}{self._way_out(memory)}.",
+            f"weights {format_bytes(room)} of {self._device_name} are left for it, enough for {self.longest(memory)} tokens.",
+            self._advice(memory),
         )
 
     @property
     def _device_name(self) -> str:
         return "the pod's memory" if self.device.kind is DeviceKind.CPU else self.device.name
 
-    def _way_out(self, memory: int) -> str:
-        """What makes it fit: more memory, more GPUs or smaller weights."""
-        if self.device.kind is DeviceKind.CPU:
-            return f"raise resources.memory to {-(-self.memory_for(self.cache_bytes(self.least)) // GIB)}Gi"
+    def _advice(self, memory: int) -> str:
+        """All that makes it fit, each by itself: a shorter context, more memory, more GPUs, smaller weights."""
+        longest = self.longest(memory)
+        ways = [f"lower engine.maxModelLen to {longest}"] if longest >= SHORTEST_CONTEXT else []
+        ways += self._on_cpu() if self.device.kind is DeviceKind.CPU else self._on_gpus(memory)
+        advice = " or ".join(ways) if ways else "choose a smaller model or a larger GPU in resources.gpuProducts"
+        return f"{advice[0].upper()}{advice[1:]}."
+
+    def _on_cpu(self) -> list[str]:
+        return [f"raise resources.memory to {-(-self.memory_for(self.cache_bytes(self.least)) // GIB)}Gi"]
+
+    def _on_gpus(self, memory: int) -> list[str]:
         ways = []
         size = self._tensor_size_that_fits(memory)
         if size is not None:
             ways.append(f"raise engine.tensorParallelSize to {size}")
         if self._fp8_fits(memory):
             ways.append("set engine.quantization to fp8")
-        return " or ".join(ways) if ways else "choose a smaller model or a larger GPU in resources.gpuProducts"
+        return ways
 
     def _tensor_size_that_fits(self, memory: int) -> int | None:
         for size in tensor_sizes(self.shape):

@@ -1,11 +1,13 @@
 """Whether a model can be split over so many GPUs: heads and widths over tensor ranks, layers over pipeline stages. Pure."""
 
+from collections.abc import Sequence
+
 from octavo_operator.model.devices import Device, DeviceKind
 from octavo_operator.model.problem import Refusal
 from octavo_operator.model.shape import ModelShape
 from octavo_operator.reasons import Reason
 
-TENSOR_SIZES = (1, 2, 4, 8)
+TENSOR_SIZES = (1, 2, 4, 8)  # all that `spec.engine.tensorParallelSize` may be
 MOST_GPUS = 8
 
 
@@ -24,8 +26,9 @@ def gpus_refusal(count: int, device: Device) -> Refusal | None:
     if device.kind is DeviceKind.CPU and count > 1:
         return Refusal(
             Reason.DEVICE_UNAVAILABLE,
-            f"{count} GPUs are asked for, but no node offers GPUs, so the model would run on the CPU; set "
-            "engine.device to cuda to wait for GPUs, or leave the parallel sizes out.",
+            f"The parallel sizes ask for {count} GPUs, but the model would run on the CPU: engine.device is cpu, or it is auto "
+            "and no node offers GPUs.",
+            "Leave engine.tensorParallelSize and pipelineParallelSize out, or set engine.device to cuda to wait for GPUs.",
         )
     return None
 
@@ -34,26 +37,40 @@ def parallelism_refusal(shape: ModelShape, tensor: int, pipeline: int) -> Refusa
     """None when the model can be split so. Sizes as in `spec.engine`."""
     lack = _tensor_lack(shape, tensor)
     if lack is not None:
-        sizes = ", ".join(map(str, tensor_sizes(shape)))
+        sizes = tensor_sizes(shape)
         return Refusal(
             Reason.PARALLELISM_MISMATCH,
-            f"engine.tensorParallelSize is {tensor}, but {lack}; sizes that divide are {sizes}.",
+            f"engine.tensorParallelSize is {tensor}, which does not divide {lack}. Of the sizes that it may be "
+            f"({_listed(TENSOR_SIZES, 'and')}), this model can be split into {_listed(sizes, 'or')}{_only(sizes)}.",
+            f"Set engine.tensorParallelSize to {_listed(sizes, 'or')}.",
         )
     if shape.num_layers % pipeline:
-        sizes = ", ".join(map(str, pipeline_sizes(shape)))
+        sizes = pipeline_sizes(shape)
         return Refusal(
             Reason.PARALLELISM_MISMATCH,
-            f"engine.pipelineParallelSize is {pipeline}, but the model has {shape.num_layers} layers; sizes that divide "
-            f"are {sizes}.",
+            f"engine.pipelineParallelSize is {pipeline}, which does not divide the model's {shape.num_layers} layers. Of the "
+            f"sizes that it may be (1 to {MOST_GPUS}), this model can be split into {_listed(sizes, 'or')}{_only(sizes)}.",
+            f"Set engine.pipelineParallelSize to {_listed(sizes, 'or')}.",
         )
     return None
 
 
+def _listed(sizes: Sequence[int], joint: str) -> str:
+    """`1, 2 or 4`."""
+    *first, last = map(str, sizes)
+    return f"{', '.join(first)} {joint} {last}" if first else last
+
+
+def _only(sizes: Sequence[int]) -> str:
+    return " only" if len(sizes) == 1 else ""
+
+
 def _tensor_lack(shape: ModelShape, size: int) -> str | None:
+    """What of the model this size does not divide."""
     if shape.num_heads % size:
-        return f"the model has {shape.num_heads} attention heads"
+        return f"the model's {shape.num_heads} attention heads"
     if shape.num_kv_heads % size and size % shape.num_kv_heads:  # fewer key-value heads than ranks are replicated
-        return f"the model has {shape.num_kv_heads} key-value heads"
+        return f"the model's {shape.num_kv_heads} key-value heads"
     if shape.intermediate_size % size:
-        return f"the model's layers are {shape.intermediate_size} wide"
+        return f"the {shape.intermediate_size} columns of the model's layers"
     return None

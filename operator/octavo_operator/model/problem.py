@@ -1,6 +1,7 @@
 """How a model is turned down: `ModelProblem` is raised while it is resolved, `Refusal` is the answer of a plan.
 
-Both carry the reason for status and one sentence for a person, with what to write instead. Neither holds a secret.
+Both carry the reason for status and sentences for a person. A refusal knows the model and the device, so it says itself
+what to write instead: general advice beside it would only disagree. Neither holds a secret.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ class ModelProblem(Exception):  # noqa: N818  a problem of the model, not an err
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The model does not fit the device or the settings; `message` has the figures."""
+    """The model does not fit the device or the settings."""
 
     reason: Reason
-    message: str
+    message: str  # the fact, with its figures
+    advice: str  # what to do about it, the only advice that is given: an imperative sentence

@@ -20,21 +20,19 @@ def weight_format(wanted: str, stored: str | None, device: Device) -> str | Refu
     """
     if stored == "gguf":
         stored = None  # unpacked to the plain format when it is loaded
+    if device.kind is DeviceKind.CPU:
+        return _cpu_refusal(wanted, stored)
     if stored is not None and stored not in READABLE:
         return _refusal(
-            f"The checkpoint is quantized as {stored}, which Octavo does not read; choose a plain one or one of "
-            f"{', '.join(READABLE)}."
+            f"The checkpoint is quantized as {stored}, which Octavo does not read.",
+            f"Choose a plain checkpoint or one of {', '.join(READABLE)}.",
         )
     chosen = _chosen(wanted, stored)
     if isinstance(chosen, Refusal) or chosen is None:
         return chosen
-    if device.kind is DeviceKind.CPU:
-        return _refusal(
-            f"Weights in {chosen} need a GPU, this model runs on the CPU; choose a plain or GGUF checkpoint."
-        )
     lack = missing_feature(device, chosen)
     if lack is not None:
-        return _refusal(f"{device.name} cannot serve {chosen}: {lack}; {_other_format(chosen, stored)}.")
+        return _refusal(f"{device.name} cannot serve {chosen}: {lack}.", _other_format(chosen, stored))
     return chosen
 
 
@@ -42,13 +40,25 @@ def number_formats_refusal(dtype: str, kv_cache_dtype: str, device: Device) -> R
     """Of `spec.engine.dtype` and `spec.engine.kvCacheDtype`."""
     if kv_cache_dtype == FP8:
         if device.kind is DeviceKind.CPU:
-            return _refusal("engine.kvCacheDtype fp8 needs a GPU, this model runs on the CPU; write auto.")
+            return _refusal("engine.kvCacheDtype fp8 is not served on the CPU.", "Set engine.kvCacheDtype to auto.")
         lack = missing_feature(device, FP8)
         if lack is not None:
-            return _refusal(f"{device.name} cannot keep an fp8 cache: {lack}; set engine.kvCacheDtype to auto.")
+            return _refusal(f"{device.name} cannot keep an fp8 cache: {lack}.", "Set engine.kvCacheDtype to auto.")
     lack = missing_feature(device, dtype)
     if lack is not None:
-        return _refusal(f"{device.name} cannot serve in {dtype}: {lack}; set engine.dtype to float16.")
+        return _refusal(f"{device.name} cannot serve in {dtype}: {lack}.", "Set engine.dtype to float16.")
+    return None
+
+
+def _cpu_refusal(wanted: str, stored: str | None) -> Refusal | None:
+    """Only plain weights are computed there."""
+    if stored is not None:
+        return _refusal(
+            f"The checkpoint is quantized as {stored}, which is not served on the CPU.",
+            "Choose a plain or GGUF checkpoint.",
+        )
+    if wanted not in (AUTO, NONE):
+        return _refusal(f"engine.quantization {wanted} is not served on the CPU.", "Set engine.quantization to auto.")
     return None
 
 
@@ -57,24 +67,24 @@ def _chosen(wanted: str, stored: str | None) -> str | Refusal | None:
         return stored
     if stored is not None:
         return _refusal(
-            f"engine.quantization is {wanted}, but the checkpoint is quantized as {stored}; write {stored} or auto, or "
-            "choose another checkpoint."
+            f"engine.quantization is {wanted}, but the checkpoint is quantized as {stored}.",
+            f"Set engine.quantization to {stored} or auto, or choose another checkpoint.",
         )
     if wanted == NONE:
         return None
     if wanted == FP8:  # made from plain weights while they are loaded
         return FP8
     return _refusal(
-        f"engine.quantization is {wanted}, but the checkpoint is not quantized; choose one that is quantized as "
-        f"{wanted}, or write fp8, which is made while loading."
+        f"engine.quantization is {wanted}, but the checkpoint is not quantized.",
+        f"Choose a checkpoint that is quantized as {wanted}, or set engine.quantization to fp8, which is made while loading.",
     )
 
 
 def _other_format(chosen: str, stored: str | None) -> str:
     if stored is None:
-        return "set engine.quantization to none, or ask for another GPU in resources.gpuProducts"
-    return f"choose a checkpoint that is not quantized as {chosen}, or ask for another GPU in resources.gpuProducts"
+        return "Set engine.quantization to none, or ask for another GPU in resources.gpuProducts."
+    return f"Choose a checkpoint that is not quantized as {chosen}, or ask for another GPU in resources.gpuProducts."
 
 
-def _refusal(message: str) -> Refusal:
-    return Refusal(Reason.QUANTIZATION_UNSUPPORTED, message)
+def _refusal(message: str, advice: str) -> Refusal:
+    return Refusal(Reason.QUANTIZATION_UNSUPPORTED, message, advice)

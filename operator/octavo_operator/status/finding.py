@@ -8,7 +8,7 @@ from octavo_operator.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found, where. `message` is a fact of one or two sentences; the remedy is the reason's."""
+    """What was found, where. `message` is a fact of one or two sentences and gives no advice."""
 
     reason: Reason
     message: str
@@ -18,6 +18,7 @@ class Finding:
     exit_code: int | None = None
     since: float | None = None
     crashed: bool = False  # a container ended that should run
+    advice: str = ""  # of whoever found it, where it knows better than the reason's remedy
 
     @property
     def blocks(self) -> bool:
@@ -26,7 +27,8 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        return EXPLANATIONS[self.reason].remedy
+        """The one thing to do that is told."""
+        return self.advice or EXPLANATIONS[self.reason].remedy
 
     @property
     def sentence(self) -> str:

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,9 +12,7 @@ from octavo_operator.model.memory_plan import (
     PlanParameters,
     PlanSource,
     cpu_memory_wanted,
-    measured,
     plan,
-    to_status,
 )
 from octavo_operator.model.problem import Refusal
 from octavo_operator.model.resolved import ResolvedModel, WeightFacts
@@ -81,27 +78,28 @@ def test_the_longest_context_that_fits_is_told_before_a_gpu_is_asked_for() -> No
     assert planned(model(), replace(AUTO, max_model_len=answer.max_model_len_that_fits), L4)
     refusal = refused(model(), replace(AUTO, max_model_len=answer.max_model_len_that_fits + 1), L4)
     assert refusal.reason is Reason.KV_CACHE_TOO_SMALL
-    assert f"engine.maxModelLen {answer.max_model_len_that_fits}" in refusal.message
+    assert f"enough for {answer.max_model_len_that_fits} tokens" in refusal.message
+    assert refusal.advice.startswith(f"Lower engine.maxModelLen to {answer.max_model_len_that_fits} or raise ")
 
 
 def test_weights_that_do_not_fit_are_refused_with_the_figures_and_ways_out() -> None:
     refusal = refused(model(), AUTO, T4)
     assert refusal.reason is Reason.WEIGHTS_TOO_LARGE
-    for part in ("15.0 GiB per GPU", "Tesla-T4", "15.0 GiB of", "engine.tensorParallelSize to 2"):
+    for part in ("15.0 GiB per GPU", "Tesla-T4", "15.0 GiB of", "engine.gpuMemoryUtilization: 0.9 of"):
         assert part in refusal.message
-    assert "fp8" not in refusal.message  # this GPU cannot
+    assert refusal.advice == "Raise engine.tensorParallelSize to 2."  # fp8 this GPU cannot
 
 
 def test_fp8_is_offered_where_the_gpu_has_it() -> None:
     small = replace(L4, memory_bytes=17 * GIB)
     refusal = refused(model(), AUTO, small)
-    assert "set engine.quantization to fp8" in refusal.message
+    assert "set engine.quantization to fp8" in refusal.advice
     assert planned(model(), replace(AUTO, quantization="fp8"), small)
 
 
 def test_nothing_is_offered_that_does_not_help() -> None:
     tiny = replace(T4, memory_bytes=2 * GIB)
-    assert "larger GPU" in refused(model(), AUTO, tiny).message
+    assert "larger GPU" in refused(model(), AUTO, tiny).advice
 
 
 def test_the_size_that_is_offered_does_fit() -> None:
@@ -111,13 +109,14 @@ def test_the_size_that_is_offered_does_fit() -> None:
 def test_heads_are_looked_at_before_memory() -> None:
     refusal = refused(model(), replace(AUTO, tensor_parallel_size=3), T4)
     assert refusal.reason is Reason.PARALLELISM_MISMATCH
-    assert "1, 2, 4, 8" in refusal.message
+    assert refusal.advice == "Set engine.tensorParallelSize to 1, 2, 4 or 8."
 
 
 def test_a_context_beyond_the_models_own_is_refused() -> None:
     refusal = refused(model(), replace(AUTO, max_model_len=131073), H100)
     assert refusal.reason is Reason.CONTEXT_TOO_LARGE
     assert "131072" in refusal.message
+    assert refusal.advice == "Set engine.maxModelLen to 131072 or less, or to auto."
 
 
 def test_formats_are_looked_at_first() -> None:
@@ -156,14 +155,35 @@ def test_on_a_cpu_the_pods_memory_counts_and_the_cache_takes_4_gib_of_it() -> No
     assert DEFAULT_CPU_CACHE - answer.kv_cache < 2 * GIB // 1024  # whole blocks
     refusal = refused(model(), AUTO, cpu_device(10 * GIB))
     assert refusal.reason is Reason.WEIGHTS_TOO_LARGE
-    assert "raise resources.memory to " in refusal.message
+    assert refusal.advice.startswith("Raise resources.memory to ")
 
 
 def test_the_memory_that_is_offered_on_a_cpu_does_fit() -> None:
-    message = refused(model(), AUTO, cpu_device(10 * GIB)).message
-    offered = int(message.partition("resources.memory to ")[2].partition("Gi")[0])
+    advice = refused(model(), AUTO, cpu_device(10 * GIB)).advice
+    offered = int(advice.partition("resources.memory to ")[2].partition("Gi")[0])
     assert planned(model(), AUTO, cpu_device(offered * GIB))
     assert refused(model(), AUTO, cpu_device((offered - 1) * GIB))
+
+
+@given(
+    memory=st.integers(min_value=GIB, max_value=40 * GIB),
+    max_model_len=st.one_of(st.none(), st.integers(min_value=256, max_value=140000)),
+    quantization=st.sampled_from(["auto", "fp8"]),
+)
+def test_whatever_is_refused_on_a_cpu_no_gpu_is_spoken_of_as_a_way_out(
+    memory: int, max_model_len: int | None, quantization: str
+) -> None:
+    answer = plan(model(), replace(AUTO, max_model_len=max_model_len, quantization=quantization), cpu_device(memory))
+    if isinstance(answer, Refusal):
+        told = f"{answer.message} {answer.advice}"
+        assert not any(word in told for word in ("GPU", "gpu", "Parallel", "fp8.", "to fp8"))
+
+
+def test_a_context_too_long_for_a_cpu_may_be_lowered_or_get_more_memory() -> None:
+    refusal = refused(model(), replace(AUTO, max_model_len=131072), cpu_device(20 * GIB))
+    lower, _, more = refusal.advice.partition(" or ")
+    assert lower.startswith("Lower engine.maxModelLen to ")
+    assert more.startswith("raise resources.memory to ")
 
 
 @pytest.mark.parametrize("max_model_len", [None, 256, 4096, 131072])
@@ -210,38 +230,3 @@ def test_a_plan_never_takes_more_than_there_is(
     assert answer.headroom >= 0
     assert answer.per_gpu_bytes - answer.overhead <= utilization * (memory - answer.overhead)
     assert (max_model_len or 256) <= answer.max_model_len_that_fits <= 131072
-
-
-def test_status_leaves_out_what_is_not_known() -> None:
-    status = to_status(planned(model(), AUTO, Device(DeviceKind.CUDA, "GPU")))
-    assert set(status) == {"weights", "activations", "overhead", "source"}
-    status = to_status(planned(model(), AUTO, H100))
-    assert status["source"] == "Estimated"
-    assert status["maxModelLenThatFits"] == 131072
-    assert {"perGpuBytes", "kvCache", "headroom"} < set(status)
-
-
-def runtime_status(**parts: Any) -> dict[str, Any]:
-    return {"phase": "Ready", "memory": None, "capacity": None, **parts}
-
-
-def test_what_the_runtime_measured_takes_the_place_of_the_estimate() -> None:
-    status = runtime_status(
-        memory={"weights_bytes": 100, "kv_cache_bytes": 50, "activation_bytes": 7},
-        capacity={"max_tokens_in_cache": 5000},
-    )
-    assert measured(status, 4096) == {
-        "perGpuBytes": 157,
-        "weights": 100,
-        "kvCache": 50,
-        "activations": 7,
-        "maxModelLenThatFits": 4096,
-        "source": "Measured",
-    }
-    assert (measured(status) or {})["maxModelLenThatFits"] == 5000
-
-
-def test_nothing_is_measured_before_the_runtime_tells() -> None:
-    assert measured(runtime_status()) is None
-    assert measured(runtime_status(memory={"weights_bytes": 1, "kv_cache_bytes": None})) is None
-    assert measured({}) is None

@@ -9,4 +9,5 @@ def test_a_problem_says_its_sentence_when_it_is_printed() -> None:
 
 
 def test_a_refusal_is_a_value() -> None:
-    assert Refusal(Reason.WEIGHTS_TOO_LARGE, "no") == Refusal(Reason.WEIGHTS_TOO_LARGE, "no")
+    refusal = Refusal(Reason.WEIGHTS_TOO_LARGE, "No.", "Do so.")
+    assert refusal == Refusal(Reason.WEIGHTS_TOO_LARGE, "No.", "Do so.")

@@ -34,17 +34,19 @@ def test_the_format_that_is_served(wanted: str, stored: str | None, device: Devi
     ("wanted", "stored", "device", "says"),
     [
         ("awq", None, H100, "is not quantized"),
-        ("gptq", "awq", H100, "write awq or auto"),
-        ("none", "awq", H100, "write awq or auto"),
-        ("fp8", "awq", H100, "write awq or auto"),
+        ("gptq", "awq", H100, "to awq or auto"),
+        ("none", "awq", H100, "to awq or auto"),
+        ("fp8", "awq", H100, "to awq or auto"),
         ("fp8", None, A100, "A100 cannot serve fp8"),
-        ("auto", "fp8", A100, "choose a checkpoint that is not quantized as fp8"),
-        ("fp8", None, A100, "set engine.quantization to none"),
+        ("auto", "fp8", A100, "Choose a checkpoint that is not quantized as fp8"),
+        ("fp8", None, A100, "Set engine.quantization to none"),
         ("auto", "awq", V100, "V100 cannot serve awq"),
         ("auto", "bitsandbytes", H100, "bitsandbytes"),
         ("auto", "unknown", H100, "awq, gptq, squeezellm, fp8"),
-        ("auto", "awq", CPU, "need a GPU"),
-        ("fp8", None, CPU, "need a GPU"),
+        ("auto", "awq", CPU, "plain or GGUF checkpoint"),
+        ("auto", "unknown", CPU, "plain or GGUF checkpoint"),
+        ("fp8", None, CPU, "engine.quantization to auto"),
+        ("awq", None, CPU, "engine.quantization to auto"),
     ],
 )
 def test_what_cannot_be_served_is_refused_with_a_way_out(
@@ -53,14 +55,14 @@ def test_what_cannot_be_served_is_refused_with_a_way_out(
     refusal = weight_format(wanted, stored, device)
     assert isinstance(refusal, Refusal)
     assert refusal.reason is Reason.QUANTIZATION_UNSUPPORTED
-    assert says in refusal.message
+    assert says in f"{refusal.message} {refusal.advice}"
 
 
 @pytest.mark.parametrize(
     ("dtype", "cache", "device", "says"),
     [
         ("auto", "fp8", A100, "engine.kvCacheDtype to auto"),
-        ("auto", "fp8", CPU, "write auto"),
+        ("auto", "fp8", CPU, "engine.kvCacheDtype to auto"),
         ("bfloat16", "auto", T4, "engine.dtype to float16"),
     ],
 )
@@ -68,7 +70,7 @@ def test_number_formats_that_a_device_lacks_are_refused(dtype: str, cache: str, 
     refusal = number_formats_refusal(dtype, cache, device)
     assert refusal is not None
     assert refusal.reason is Reason.QUANTIZATION_UNSUPPORTED
-    assert says in refusal.message
+    assert says in f"{refusal.message} {refusal.advice}"
 
 
 @pytest.mark.parametrize(

@@ -24,5 +24,6 @@ def test_sentence_ends_with_a_full_stop() -> None:
     assert Finding(Reason.CRASH_LOOP, "").sentence == ""
 
 
-def test_remedy_is_that_of_the_reason() -> None:
+def test_remedy_is_that_of_the_reason_unless_the_finder_knows_better() -> None:
     assert "kubectl logs" in Finding(Reason.CRASH_LOOP, "It ended.").remedy
+    assert Finding(Reason.WEIGHTS_TOO_LARGE, "No.", advice="Raise it to 5Gi.").remedy == "Raise it to 5Gi."
