@@ -1,8 +1,13 @@
-"""`kubectl octavo why NAME`: the chain from the LLMDeployment down to the root cause, and what to do about it."""
+"""`kubectl octavo why NAME`: the chain from the LLMDeployment down to the root cause, and what to do about it.
 
+One statement per pod: what its objects say now, or what it last told the operator, who alone asks it. Both side by side
+would contradict each other whenever one of them is older.
+"""
+
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -17,8 +22,12 @@ from octavo_operator.reasons import Reason
 from octavo_operator.status.conditions import ConditionType
 from octavo_operator.status.finding import Finding
 from octavo_operator.status.redaction import redact
+from octavo_operator.status.severity import worst
 from octavo_operator.status.signals import diagnose
 
+_OF_A_POD = re.compile(r"^Pod (?P<pod>[a-z0-9.-]+): ")
+_LIKE_IT = re.compile(r" \(\d+ pods? more like it\.\)$")
+_SAID_BY_PODS = frozenset({Reason.DOWNLOADING, Reason.LOADING, Reason.WARMING_UP})
 _NOT_SEEN = "Check that the operator runs: kubectl get pods -A -l app.kubernetes.io/name=octavo-operator."
 
 
@@ -38,6 +47,39 @@ class Explained:
     root: Node
     remedy: str
     well: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the operator last reported in condition Ready, without the remedy that ends it."""
+
+    word: str  # the reason as it is written; a newer operator may know more of them
+    sentence: str
+    remedy: str
+
+    @classmethod
+    def of(cls, status: Mapping[str, Any]) -> "Said":
+        ready, failure = _condition(status, "Ready"), status.get("lastFailure") or {}
+        word, message = str(ready.get("reason", "")), str(ready.get("message", ""))
+        general = EXPLANATIONS[Reason(word)].remedy if word in set(Reason) else ""
+        own = str(failure.get("remedy", "")) if failure.get("reason") == word else ""
+        remedy = own if own and message.endswith(own) else general
+        return cls(word, message.removesuffix(remedy).strip(), remedy)
+
+    @property
+    def reason(self) -> Reason | None:
+        return Reason(self.word) if self.word in set(Reason) else None
+
+    @property
+    def pod(self) -> str:
+        """The pod that it speaks of, if any."""
+        match = _OF_A_POD.match(self.sentence)
+        return match["pod"] if match else ""
+
+    @property
+    def message(self) -> str:
+        """Without the pod's name, and without how many others are like it: each has a node of its own."""
+        return _LIKE_IT.sub("", _OF_A_POD.sub("", self.sentence))
 
 
 async def why(cluster: Cluster, name: str, console: Console) -> int:
@@ -63,16 +105,17 @@ def explain(raw: Mapping[str, Any], pods: Sequence[PodView], now: float) -> Expl
     if ready.get("status") == "True":
         served = Node(str(ready.get("message", "")), "green")
         return Explained(Node(title, "bold", (served, *_notices(status))), "", well=True)
-    reason = _reason(str(ready.get("reason", "")))
-    remedy = EXPLANATIONS[reason].remedy if reason else ""
-    revisions = tuple(_revision_nodes(status, pods, now))
-    told = reason is not None and any(reason.value in _texts(node) for node in revisions)
-    own = (
-        ()
-        if told
-        else (Node(_without(str(ready.get("message", "")), remedy, str(ready.get("reason", ""))), _style(reason)),)
-    )
-    return Explained(Node(title, "bold", own + revisions), remedy, well=reason is Reason.SUSPENDED)
+    said = Said.of(status)
+    found = {pod.name: finding for pod in pods if (finding := _finding(pod, now, said)) is not None}
+    revisions = tuple(_revision_nodes(status, pods, found))
+    well = said.reason is Reason.SUSPENDED
+    if any(finding.reason is said.reason for finding in found.values()):
+        return Explained(Node(title, "bold", revisions), said.remedy, well)
+    if any(pod.name == said.pod for pod in pods):  # it has gone on since, and its own node says how
+        newest = worst(found.values())
+        return Explained(Node(title, "bold", revisions), newest.remedy if newest else "", well)
+    own = Node(f"{said.word}: {said.sentence}", _style(said.reason))
+    return Explained(Node(title, "bold", (own, *revisions)), said.remedy, well)
 
 
 def rendered(explained: Explained) -> RenderableType:
@@ -98,12 +141,12 @@ def _notices(status: Mapping[str, Any]) -> Iterable[Node]:
             yield Node(f"{found.get('reason')}: {found.get('message')}", "yellow")
 
 
-def _revision_nodes(status: Mapping[str, Any], pods: Sequence[PodView], now: float) -> Iterable[Node]:
+def _revision_nodes(status: Mapping[str, Any], pods: Sequence[PodView], found: Mapping[str, Finding]) -> Iterable[Node]:
     """Revisions that have pods with something to tell; the target first."""
     target = status.get("revisions", {}).get("target", {}).get("hash", "")
     for revision in sorted({pod.revision for pod in pods}, key=lambda each: (each != target, each)):
         own = sorted((pod for pod in pods if pod.revision == revision), key=lambda pod: pod.name)
-        troubled = [(pod, finding) for pod in own if (finding := _finding(pod, now)) is not None]
+        troubled = [(pod, found[pod.name]) for pod in own if pod.name in found]
         well = len([pod for pod in own if pod.ready]) - len([pod for pod, _ in troubled if pod.ready])
         nodes = [_pod_node(pod, finding) for pod, finding in troubled]
         if well > 0:
@@ -118,8 +161,16 @@ def _revision_title(revision: str, target: str) -> str:
     return f"revision {revision}" if revision == target else f"revision {revision} (older, being replaced)"
 
 
-def _finding(pod: PodView, now: float) -> Finding | None:
-    return diagnose(pod, now, names.CONTAINER if pod.revision else names.DOWNLOADER_CONTAINER)
+def _finding(pod: PodView, now: float, said: "Said") -> Finding | None:
+    """The furthest that is known: of a pod that runs and is not ready, what it told the operator."""
+    finding = diagnose(pod, now, names.CONTAINER if pod.revision else names.DOWNLOADER_CONTAINER)
+    if finding is None or pod.container.running_since is None:
+        return finding
+    if said.pod == pod.name and said.reason in _SAID_BY_PODS:
+        return Finding(said.reason, said.message, pod=pod.name)
+    if finding.reason is Reason.STARTING:
+        return replace(finding, message="Its container runs and is not ready yet.")  # nobody here has asked it
+    return finding
 
 
 def _pod_node(pod: PodView, finding: Finding) -> Node:
@@ -132,22 +183,6 @@ def _pod_node(pod: PodView, finding: Finding) -> Node:
     ended = "" if finding.exit_code is None else f": exit code {finding.exit_code}"
     again = f", restarted {restarts} time{'s' if restarts != 1 else ''}" if restarts else ""
     return Node(place, "", (Node(f"container {finding.container}{ended}{again}", "", (cause,)),))
-
-
-def _without(message: str, remedy: str, reason: str) -> str:
-    """The condition's message ends with the remedy, which is printed on its own."""
-    return f"{reason}: {message.removesuffix(remedy).strip()}" if remedy else f"{reason}: {message}"
-
-
-def _texts(node: Node) -> str:
-    return " ".join([node.text, *map(_texts, node.causes)])
-
-
-def _reason(text: str) -> Reason | None:
-    try:
-        return Reason(text)
-    except ValueError:
-        return None
 
 
 def _style(reason: Reason | None) -> str:

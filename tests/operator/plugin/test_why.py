@@ -1,7 +1,10 @@
 """`why` leads from the resource to the root cause in a few lines, and ends with what to do."""
 
+import re
 from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from octavo_operator.plugin.cluster import Cluster
 from octavo_operator.plugin.why import why
@@ -45,6 +48,72 @@ async def test_a_cause_above_the_pods_stands_by_itself(
         "└── revision 1a2b3c4d5e",
         "    └── 1 pod ready",
         "What to do: Set model.revision to one that exists, such as main.",
+    ]
+
+
+POD = "smollm-1a2b3c4d5e-x7k2p"
+
+
+async def test_a_loading_pod_has_one_statement_the_furthest(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    told = samples.deployment(message=f"Pod {POD}: Loading the weights: 42 % of 270.0 MiB. (1 pod more like it.)")
+    other = samples.serving_pod("smollm-1a2b3c4d5e-zzzzz", samples.running("False"))
+    put_all(told, samples.serving_pod(POD, samples.running("False")), other)
+    assert await why(cluster, "smollm", terminal.console) == 1
+    assert terminal.text.splitlines() == [
+        "LLMDeployment team/smollm: Loading, 0/1 ready",
+        "└── revision 1a2b3c4d5e",
+        f"    ├── pod {POD} on node octavo-1",
+        "    │   └── Loading: Loading the weights: 42 % of 270.0 MiB.",
+        "    └── pod smollm-1a2b3c4d5e-zzzzz on node octavo-1",
+        "        └── Starting: Its container runs and is not ready yet.",
+        "What to do: Nothing: it goes on by itself.",
+    ]
+
+
+@pytest.mark.parametrize("reason", ["Starting", "ImagePulling", "WaitingForGPU", "Downloading", "Loading", "WarmingUp"])
+@pytest.mark.parametrize("state", ["running", "crashing", "ready", "unmade"])
+async def test_whatever_was_reported_before_a_pod_is_told_of_once(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None], reason: str, state: str
+) -> None:
+    statuses = {
+        "running": samples.running("False"),
+        "crashing": samples.crashing("ModelCorrupt", "The weights are cut off."),
+        "ready": samples.running("True"),
+        "unmade": {"phase": "Pending"},
+    }
+    pod = samples.serving_pod(POD, statuses[state])
+    put_all(samples.deployment(reason=reason, message=f"Pod {POD}: It is so."), pod)
+    await why(cluster, "smollm", terminal.console)
+    statements = re.findall(r"── (\w+): ", terminal.text)
+    assert len(statements) == (0 if state == "ready" else 1), terminal.text
+
+
+async def test_the_remedy_is_that_of_what_is_told(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    """The pod has crashed since the operator last reported."""
+    crashed = samples.serving_pod(POD, samples.crashing("ModelCorrupt", "The weights are cut off."))
+    put_all(samples.deployment(message=f"Pod {POD}: Loading the weights."), crashed)
+    await why(cluster, "smollm", terminal.console)
+    assert "ModelCorrupt: The weights are cut off." in terminal.text
+    assert "What to do: Upload it again" in terminal.text
+
+
+async def test_advice_of_the_plan_is_the_only_advice(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    advice = "Raise resources.memory to 5Gi."
+    failure = {"reason": "WeightsTooLarge", "message": "They need 4 GiB.", "remedy": advice}
+    told = samples.deployment(
+        reason="WeightsTooLarge", message=f"They need 4 GiB. {advice}", phase="Failed", lastFailure=failure
+    )
+    put_all(told)
+    await why(cluster, "smollm", terminal.console)
+    assert terminal.text.splitlines()[1:] == [
+        "└── WeightsTooLarge: They need 4 GiB.",
+        f"What to do: {advice}",
     ]
 
 
