@@ -78,7 +78,7 @@ async def _plan(given: argparse.Namespace, console: Console) -> int:
     endpoint = given.endpoint or settings.hf_endpoint
     hub = HubSettings(endpoint) if endpoint else HubSettings()
     token = _token(given.token_file) or settings.hf_token
-    manifests = read_manifests(given.filename, FALLBACK, DEFAULTS)
+    manifests = [each for path in given.filename for each in read_manifests(path, FALLBACK, DEFAULTS)]
     return await plan(manifests, hub, token=token, gpu=gpu, console=console)
 
 

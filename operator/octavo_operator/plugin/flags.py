@@ -50,7 +50,12 @@ def _plan(verb: argparse.ArgumentParser) -> None:
         "fits, 1 it would be refused, 2 it could not be told."
     )
     verb.add_argument(
-        "-f", "--filename", required=True, metavar="FILE", help="manifest with LLMDeployments; - for standard input"
+        "-f",
+        "--filename",
+        required=True,
+        action="append",
+        metavar="FILE",
+        help="manifest with LLMDeployments; - for standard input; may be given several times",
     )
     verb.add_argument("--gpu", metavar="PRODUCT", help="GPU to plan for, such as NVIDIA-H100-80GB-HBM3")
     verb.add_argument(

@@ -80,6 +80,15 @@ def test_the_hub_is_that_of_the_flag_or_of_the_environment(
     assert "http://127.0.0.1:9 cannot be reached" in capsys.readouterr().out
 
 
+def test_several_files_are_planned(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).write_text(
+            MANIFEST.replace("name: x", f"name: {name}").replace("hf://org/x", "pvc://claim/x")
+        )
+    assert run("plan", "-f", str(tmp_path / "first"), "-f", str(tmp_path / "second")) == 0
+    assert {"first", "second"} <= set(capsys.readouterr().out.split())
+
+
 def test_a_token_file_that_is_not_there_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     path.write_text(MANIFEST)
