@@ -12,7 +12,7 @@ def test_verbs_and_their_flags() -> None:
     status = parser().parse_args(["status", "-A", "--watch"])
     assert (status.name, status.all_namespaces, status.watch) == (None, True, True)
     plan = parser().parse_args(["plan", "-f", "x.yaml", "--gpu", "NVIDIA-L4", "--gpu-memory", "24Gi"])
-    assert (plan.filename, plan.gpu, plan.gpu_memory) == ("x.yaml", "NVIDIA-L4", 24 << 30)
+    assert (plan.filename, plan.gpu, plan.gpu_memory) == (["x.yaml"], "NVIDIA-L4", 24 << 30)
     assert parser().parse_args(["drain", "smollm-a", "--undo"]).undo
     assert parser().parse_args(["top"]).interval == 2.0
 
