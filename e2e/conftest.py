@@ -6,6 +6,7 @@ The operator is installed once by the process that pytest was started as, before
 
 import asyncio
 import contextlib
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from e2e.cluster.faults import Faults
 from e2e.cluster.network import free_port
 from e2e.cluster.settings import API_ADDRESS
 from e2e.hub import Hub, start_hub
-from e2e.kubernetes import Kubernetes, start_proxy
+from e2e.kubernetes import Answer, Kubectl, Kubernetes, start_proxy
 from e2e.models import Claim, ensure_smollm
 from e2e.operator_release import OperatorRelease
 from e2e.settings import NoClusterError, Settings, read_settings
@@ -46,6 +47,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def settings() -> Settings:
     return read_settings()
+
+
+@pytest.fixture(scope="session")
+def kubectl(settings: Settings) -> Kubectl:
+    """kubectl with these arguments, whether it ends well or not; `given` is its standard input."""
+
+    def run(*arguments: str, given: str = "") -> Answer:
+        command = ["kubectl", f"--kubeconfig={settings.kubeconfig}", *arguments]
+        return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=120)
+
+    return run
 
 
 @pytest.fixture(scope="session")

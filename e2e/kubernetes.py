@@ -19,6 +19,8 @@ import yaml
 
 Object = dict[str, Any]
 Value = TypeVar("Value")
+Answer = subprocess.CompletedProcess[str]
+Kubectl = Callable[..., Answer]  # arguments; `given` is its standard input
 
 # kind -> (path of its group and version, plural, whether it lives in a namespace)
 KINDS: Mapping[str, tuple[str, str, bool]] = {

@@ -6,14 +6,13 @@ those of bounds and enums are made from the schema itself, so that a new field i
 
 import json
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from e2e.settings import Settings
+from e2e.kubernetes import Answer, Kubectl
 
 ROOT = Path(__file__).parents[1]
 CRD = ROOT / "crds" / "llmdeployments.yaml"
@@ -21,23 +20,11 @@ CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "validatio
 EVERYTHING = ROOT / "examples" / "08-everything.yaml"
 
 Manifest = dict[str, Any]
-Answer = subprocess.CompletedProcess[str]
 Judge = Callable[..., Answer]
 
 
 @pytest.fixture(scope="module")
-def kubectl(settings: Settings) -> Judge:
-    """kubectl with these arguments; `given` is its standard input."""
-
-    def run(*arguments: str, given: str = "") -> Answer:
-        command = ["kubectl", f"--kubeconfig={settings.kubeconfig}", *arguments]
-        return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=120)
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def judge(kubectl: Judge) -> Judge:
+def judge(kubectl: Kubectl) -> Judge:
     """What the API server says to these objects, all in one call."""
 
     def run(*manifests: Manifest) -> Answer:
@@ -196,12 +183,12 @@ def test_what_only_looks_like_a_mistake_passes(judge: Judge, spec: Manifest) -> 
     assert done.returncode == 0, done.stderr
 
 
-def test_the_example_with_everything_passes(kubectl: Judge) -> None:
+def test_the_example_with_everything_passes(kubectl: Kubectl) -> None:
     done = kubectl("create", "--namespace=default", "--dry-run=server", "--filename", str(EVERYTHING))
     assert done.returncode == 0, done.stderr
 
 
-def test_kubectl_explain_tells_each_field_of_the_spec(kubectl: Judge) -> None:
+def test_kubectl_explain_tells_each_field_of_the_spec(kubectl: Kubectl) -> None:
     done = kubectl("explain", "llmdeployments.spec", "--recursive")
     assert done.returncode == 0, done.stderr
     for name in schema_of_spec()["properties"]:

@@ -70,7 +70,7 @@ class Getter:
                         return await _answer(response, limit, span)
             except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
                 # `from None`: the library's exceptions carry the request with its headers
-                raise _unreachable(at, _reason(error)) from None
+                raise _unreachable(at, _reason(error, at)) from None
             before, at = at, redirect_target(at, target)
             if at.origin() != before.origin():
                 token = None
@@ -136,21 +136,24 @@ def _unreachable(url: URL, what: str) -> ModelProblem:
     return ModelProblem(Reason.HUB_UNREACHABLE, f"{where} {what}.")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, at: URL) -> str:
     """In words: the library's classes mean nothing to who reads a status, and its texts hold addresses."""
     match error:
         case aiohttp.ClientConnectorDNSError():
-            return "cannot be reached: its name is not known to the DNS"
+            whose = "its name" if error.host == at.host else "the name of the proxy before it"
+            return f"cannot be reached: {whose} is not known to the DNS"
         case aiohttp.ClientSSLError() | aiohttp.ClientConnectorCertificateError():
             return "cannot be reached: its certificate is not trusted, or it speaks no TLS"
         case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
-            return "cannot be reached: the proxy does not let it through"
+            return "cannot be reached: the proxy before it does not let this through"
         case TimeoutError():
             return "does not answer in time"
         case aiohttp.ClientConnectorError():
             number = error.os_error.errno
             return f"cannot be reached: {os.strerror(number).lower() if number else 'no connection'}"
-        case aiohttp.ClientConnectionError() | aiohttp.ClientPayloadError() | OSError():
+        case aiohttp.ClientConnectionError() | aiohttp.ClientPayloadError():
             return "broke the connection off"
+        case OSError():
+            return f"cannot be reached: {error.strerror or 'no connection'}"
         case _:
             return "does not answer as a web server should"

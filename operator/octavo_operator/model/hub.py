@@ -178,13 +178,17 @@ def clean_token(token: str | None) -> str | None:
     return stripped
 
 
-def _clean_endpoint(endpoint: str) -> str:
+def is_endpoint(text: str) -> bool:
+    """Whether it is the address of a hub or a mirror: scheme and host, without user and query."""
     try:
-        url = URL(endpoint)
-        usable = url.scheme in ("http", "https") and bool(url.host) and not url.query_string and not url.raw_user
+        url = URL(text)
     except ValueError:
-        usable = False
-    if not usable:
+        return False
+    return url.scheme in ("http", "https") and bool(url.host) and not url.query_string and not url.raw_user
+
+
+def _clean_endpoint(endpoint: str) -> str:
+    if not is_endpoint(endpoint):
         raise ModelProblem(
             Reason.SPEC_INVALID,
             "spec.model.endpoint is no address of a hub; write https://HOST, such as https://huggingface.co.",

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from octavo_operator.kube import Kube
 from octavo_operator.kube_client import ApiError
-from octavo_operator.model.hub import HubSettings
+from octavo_operator.model.hub import HubSettings, is_endpoint
 from octavo_operator.plugin.cluster import Cluster
 from octavo_operator.plugin.context import FALLBACK, check_kubeconfig, namespace_of
 from octavo_operator.plugin.drain import drain
@@ -75,11 +75,22 @@ async def _plan(given: argparse.Namespace, console: Console) -> int:
         raise PluginError("--gpu-memory needs --gpu: name the product too.")
     gpu = Gpu(given.gpu, given.gpu_memory) if given.gpu else None
     settings = PluginSettings()
-    endpoint = given.endpoint or settings.hf_endpoint
-    hub = HubSettings(endpoint) if endpoint else HubSettings()
+    hub = _hub(given.endpoint, settings)
     token = _token(given.token_file) or settings.hf_token
     manifests = [each for path in given.filename for each in read_manifests(path, FALLBACK, DEFAULTS)]
     return await plan(manifests, hub, token=token, gpu=gpu, console=console)
+
+
+def _hub(flag: str | None, settings: PluginSettings) -> HubSettings:
+    """Of the flag, or else of the environment, or else the public one."""
+    endpoint, source = (flag, "--endpoint") if flag is not None else (settings.hf_endpoint, "HF_ENDPOINT")
+    if endpoint is None:
+        return HubSettings()
+    if not is_endpoint(endpoint):
+        raise PluginError(
+            f"{source} is no address of a hub; write https://HOST or http://HOST, without user and query."
+        )
+    return HubSettings(endpoint)
 
 
 def _token(path: str | None) -> str | None:
@@ -89,6 +100,8 @@ def _token(path: str | None) -> str | None:
         return Path(path).read_text(encoding="utf-8").strip() or None
     except OSError as error:
         raise PluginError(f"--token-file {path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise PluginError(f"--token-file {path} holds no token: it is not text.") from error
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def _is_quantity(text: str) -> bool:
         _thousandths(text)
     except QuantityError:
         return False
-    return True
+    return text == text.strip()  # which the operator would forgive, and the API server does not
 
 
 def _thousandths(text: str) -> int:

@@ -39,7 +39,7 @@ _REMEDIES = {  # where this machine asks and not the cluster
 
 
 class Outcome(IntEnum):
-    """Exit code of a plan; the largest of several manifests counts."""
+    """Exit code of a plan. Of several manifests the worst counts, in this order: REFUSED, OPEN, FITS."""
 
     FITS = 0
     REFUSED = 1
@@ -71,7 +71,7 @@ async def plan(
             outcome, verdict = _verdict(prepared)
             console.print(_shown(deployment, prepared, verdict))
             outcomes.append(outcome)
-    return max(outcomes)
+    return next(each for each in (Outcome.REFUSED, Outcome.OPEN, Outcome.FITS) if each in outcomes)
 
 
 async def _prepared(deployment: LLMDeployment, token: str | None, gpu: Gpu | None, hub: Hub) -> Prepared:
@@ -84,14 +84,20 @@ async def _prepared(deployment: LLMDeployment, token: str | None, gpu: Gpu | Non
 
 
 def imagined(deployment: LLMDeployment, gpu: Gpu | None) -> Observed:
-    """A cluster with one node of that GPU, or with none at all."""
-    nodes: tuple[NodeView, ...] = ()
-    products = deployment.spec.resources.gpu_products
-    if gpu is not None or products:
-        resource = deployment.spec.resources.gpu_resource or DEFAULTS.gpu_resource
-        labels = _labels(gpu or Gpu(products[0]))
-        labels |= dict(deployment.spec.pod.node_selector)
-        nodes = (NodeView("imagined", True, labels, (), {resource: _MANY}, {}),)
+    """A cluster with a node of that GPU, or of each that the manifest names, or with none at all."""
+    resource = deployment.spec.resources.gpu_resource or DEFAULTS.gpu_resource
+    gpus = [gpu] if gpu is not None else [Gpu(product) for product in deployment.spec.resources.gpu_products]
+    nodes = tuple(
+        NodeView(
+            f"imagined-{each.product}",
+            True,
+            _labels(each) | dict(deployment.spec.pod.node_selector),
+            (),
+            {resource: _MANY},
+            {},
+        )
+        for each in gpus
+    )
     return Observed(now=0.0, deployment=deployment, cluster=ClusterView(nodes=nodes))
 
 
@@ -102,7 +108,7 @@ def _labels(gpu: Gpu) -> dict[str, str]:
 
 def _refusals(manifest: Manifest) -> RenderableType:
     """What to write instead, a line each."""
-    title = Text("The API server would refuse it:", "red bold")
+    title = Text("It would be refused:", "red bold")
     lines = [Text(f"- {redact(ended(refusal))}") for refusal in manifest.refusals]
     return Group(Text(manifest.name, "bold"), title, *lines, Text())
 

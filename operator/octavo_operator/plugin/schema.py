@@ -6,6 +6,7 @@ right, the CRD's own rules (`cel_rules.py`). Knows neither files nor clusters.
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cache
 from importlib.resources import files
@@ -14,13 +15,16 @@ from typing import Any
 import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
 from octavo_operator.plugin.cel_rules import broken_rules
 from octavo_operator.plugin.complaint import Complaint
+from octavo_operator.plugin.object_meta import OBJECT_META
+from octavo_operator.status.redaction import redact
 
 Schema = Mapping[str, Any]
 
-_TYPES = {
+_WANTED = {
     "object": "fields below it",
     "array": "a list, each item after '- '",
     "string": "text in quotes",
@@ -28,16 +32,21 @@ _TYPES = {
     "number": "a number without quotes or unit",
     "boolean": "true or false",
 }
+_SCALARS = str | int | float | bool
 
 
 def complaints(raw: Mapping[str, Any]) -> list[Complaint]:
-    """All of them, in the order of their fields; empty for what the API server would take.
+    """All of them, by field; empty for what the API server would take.
 
-    `raw` is the whole object. Its status is the operator's and is not looked at.
+    `raw` is the whole object with JSON's values. Its status is the operator's and is not looked at.
     """
-    written = {name: value for name, value in raw.items() if name != "status"}
-    found = [each for error in _validator().iter_errors(written) for each in _of(error)]
-    return sorted(found or broken_rules(written, crd_schema()), key=lambda each: each.field)
+    written = without_nulls({name: value for name, value in raw.items() if name != "status"})
+    wrong: dict[str, Complaint] = {}
+    for error in _validator().iter_errors(written):
+        for each in _of(error):
+            wrong.setdefault(each.field, each)  # one is enough for a field: a wrong type breaks its bounds, too
+    found = list(wrong.values()) or broken_rules(written, crd_schema())
+    return sorted(found, key=lambda each: _order(each.field))
 
 
 @cache
@@ -48,12 +57,35 @@ def crd_schema() -> Schema:
     return schema
 
 
+def without_nulls(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole object as the API server goes on with it: fields without a value are dropped where the schema knows them."""
+    return dict(_without_nulls(raw, _schema()))
+
+
+def _without_nulls(value: Any, schema: Schema) -> Any:
+    if isinstance(value, list):
+        return [_without_nulls(item, schema.get("items", {})) for item in value]
+    known, others = schema.get("properties", {}), schema.get("additionalProperties")
+    if not isinstance(value, Mapping) or not (known or others):
+        return value
+    below = {name: known.get(name, others) or {} for name in value}
+    return {name: _without_nulls(item, below[name]) for name, item in value.items() if item is not None}
+
+
 @cache
-def _validator() -> Draft202012Validator:
-    top = _strict(crd_schema())
-    # of metadata the CRD describes what its rules read; the API server knows the rest
-    top["properties"]["metadata"].pop("additionalProperties")
-    return Draft202012Validator(top)
+def _schema() -> dict[str, Any]:
+    """With the metadata, of which the CRD describes only what its rules read."""
+    schema = _strict(crd_schema())
+    schema["properties"]["metadata"] = OBJECT_META
+    return schema
+
+
+@cache
+def _validator() -> Any:
+    whole = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    return extend(Draft202012Validator, type_checker=whole)(_schema())
 
 
 def _strict(schema: Schema) -> dict[str, Any]:
@@ -63,8 +95,7 @@ def _strict(schema: Schema) -> dict[str, Any]:
         strict["type"] = ["string", "integer"]
     if "properties" in schema:
         strict["properties"] = {name: _strict(below) for name, below in schema["properties"].items()}
-        if not schema.get("x-kubernetes-preserve-unknown-fields"):
-            strict["additionalProperties"] = False
+        strict["additionalProperties"] = False
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), Mapping):
             strict[key] = _strict(schema[key])
@@ -79,7 +110,8 @@ def _of(error: ValidationError) -> Iterator[Complaint]:
     match error.validator:
         case "additionalProperties":
             known = schema["properties"]
-            yield from (Complaint(_below(field, name), _unknown(field, name, known)) for name in value.keys() - known)
+            unknown = [name for name in value if name not in known]
+            yield from (Complaint(_below(field, name), _unknown(field, name, known)) for name in unknown)
         case "required":
             yield from (_missing(_below(field, name), schema, name) for name in limit if name not in value)
         case "type":
@@ -89,6 +121,8 @@ def _of(error: ValidationError) -> Iterator[Complaint]:
         case "minimum" | "maximum":
             size = "small" if value < limit else "large"
             yield Complaint(field, f"{_shown(value)} is too {size}; {_bounds(schema)}")
+        case "pattern":
+            yield Complaint(field, f"it will not do; write {schema['description']}")
         case _:
             yield Complaint(field, _wrong_length(str(error.validator), limit, value))
 
@@ -108,10 +142,20 @@ def _missing(field: str, schema: Schema, name: str) -> Complaint:
 
 
 def _wrong_type(value: object, wanted: str | Sequence[str]) -> str:
-    right = " or ".join(_TYPES[each] for each in ([wanted] if isinstance(wanted, str) else wanted))
+    """A value of the wrong shape is not repeated: it may be a secret that stands where its reference should."""
+    names = [wanted] if isinstance(wanted, str) else wanted
+    right = " or ".join(_WANTED[name] for name in names)
     if value is None:
-        return f"it has no value; write {right}, or leave the field out"
+        return f"it has no value; write {right}"
+    if "object" in names or "array" in names or not isinstance(value, _SCALARS):
+        return f"{_kind(value)} will not do; write {right}"
     return f"{_shown(value)} will not do; write {right}"
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "a map of fields"
+    return "a list" if isinstance(value, list) else "a single value"
 
 
 def _bounds(schema: Schema) -> str:
@@ -147,5 +191,10 @@ def _listed(values: Sequence[object], word: str = "or") -> str:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = redact(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _order(field: str) -> list[tuple[str, int]]:
+    """Names as text, items of a list by their number."""
+    return [(name, int(number or 0)) for name, number in re.findall(r"([^\[\]]+)|\[(\d+)\]", field)]

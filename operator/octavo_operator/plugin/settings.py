@@ -1,5 +1,6 @@
 """`PluginSettings`: what `kubectl octavo` takes from the environment, under the names that kubectl and hub tools use."""
 
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -14,5 +15,5 @@ class PluginSettings(BaseSettings):
     """Set in every pod."""
     hf_endpoint: str | None = None
     """Address of the hub or of a mirror."""
-    hf_token: str | None = None
+    hf_token: str | None = Field(default=None, repr=False)
     """For models that need one."""

@@ -48,12 +48,14 @@ def test_flags_that_need_each_other_say_so(capsys: pytest.CaptureFixture[str]) -
     ("arguments", "words"),
     [
         (("--gpu", "X", "--gpu-memory", "80gb"), "'80gb' is not a quantity"),
-        (("--endpoint", "mirror.example"), "write https://HOST"),
+        (("--endpoint", "mirror.example"), "--endpoint is no address of a hub; write https://HOST"),
+        ((), "HF_ENDPOINT is no address of a hub; write https://HOST"),
     ],
 )
-def test_a_bad_value_of_a_flag_is_one_sentence(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+def test_a_bad_value_of_a_flag_or_a_variable_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], words: str
 ) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "https://me:secret@mirror.example")
     assert run("plan", "-f", "x.yaml", *arguments) == 2
     printed = capsys.readouterr().err
     assert words in printed
@@ -94,6 +96,12 @@ def test_a_token_file_that_is_not_there_says_so(capsys: pytest.CaptureFixture[st
     path.write_text(MANIFEST)
     assert run("plan", "-f", str(path), "--token-file", str(tmp_path / "absent")) == 2
     assert "--token-file" in capsys.readouterr().err
+
+
+def test_a_token_file_that_holds_no_text_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "token").write_bytes(b"\xff\xfe")
+    assert run("plan", "-f", "x.yaml", "--token-file", str(tmp_path / "token")) == 2
+    assert "holds no token" in capsys.readouterr().err
 
 
 def test_an_unreachable_cluster_is_one_sentence(

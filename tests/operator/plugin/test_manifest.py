@@ -1,9 +1,11 @@
 """Manifests are read as kubectl would, and mistakes name the file."""
 
 import io
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from octavo_operator.effective import RenderDefaults
 from octavo_operator.plugin.errors import PluginError
@@ -17,7 +19,7 @@ metadata: {name: smollm}
 spec: {model: {uri: "hf://org/smollm"}}
 """
 DEFAULTS = RenderDefaults(image="any", operator_version="")
-OTHER = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n"
+OTHER = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}\n---\n"
 
 
 def written(tmp_path: Path, text: str) -> str:
@@ -43,6 +45,18 @@ def test_a_list_is_opened(tmp_path: Path) -> None:
     assert found.name == "smollm"
 
 
+def test_a_list_of_our_kind_is_opened(tmp_path: Path) -> None:
+    text = f"apiVersion: octavo.dev/v1alpha1\nkind: LLMDeploymentList\nitems: [{json.dumps(yaml.safe_load(ONE))}]\n"
+    [found] = read_manifests(written(tmp_path, text))
+    assert found.name == "smollm"
+
+
+def test_a_namespace_without_a_value_is_the_default(tmp_path: Path) -> None:
+    [found] = read_manifests(written(tmp_path, ONE.replace("smollm}", "smollm, namespace: }")))
+    assert found.deployment is not None
+    assert found.deployment.namespace == "default"
+
+
 def test_standard_input_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(ONE))
     [found] = read_manifests("-")
@@ -61,8 +75,6 @@ def test_mistakes_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> 
     [
         (OTHER, "holds no LLMDeployment"),
         ("a: [", "is not YAML"),
-        (ONE + "kind: LLMDeployment\n", "key kind stands here twice"),
-        (ONE.replace("{name: smollm}", "{}"), "has no metadata.name"),
         (
             ONE.replace("octavo.dev/v1alpha1", "octavo.dev/v1"),
             "apiVersion octavo.dev/v1 is not known; write octavo.dev/v1alpha1",
@@ -70,7 +82,7 @@ def test_mistakes_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> 
         (ONE.replace("apiVersion: octavo.dev/v1alpha1\n", ""), "apiVersion is missing; write octavo.dev/v1alpha1"),
         (ONE.replace("LLMDeployment", "LLMDeploymnt"), "kind LLMDeploymnt is not known; write LLMDeployment"),
         (
-            ONE.replace("LLMDeployment", "Llmdeployment").replace("octavo.dev", "other"),
+            ONE.replace("LLMDeployment", "Llmdeployment").replace("apiVersion: octavo.dev/v1alpha1\n", ""),
             "kind Llmdeployment is not known",
         ),
     ],
@@ -89,6 +101,10 @@ def test_a_missing_file_is_said_so() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (ONE.replace("{name: smollm}", "{}"), "metadata.name: it is missing; write it"),
+        (ONE.replace("{name: smollm}", "{generateName: smollm-}"), "metadata.name: it is missing; write it"),
+        (ONE.replace("{name: smollm}", ""), "metadata.name: it is missing; write it"),
+        (ONE.replace("{name: smollm}", "{name: 5}"), "metadata.name: 5 will not do; write text in quotes"),
         (ONE.replace("uri:", "url:"), "spec.model.url: there is no such field; did you mean spec.model.uri?"),
         (ONE.replace("spec: {", "spec: {replicas: many, "), "spec.replicas"),
         (ONE.replace("hf://org/smollm", "org/smollm"), "spec.model.uri: write hf://ORG/NAME"),
@@ -101,7 +117,6 @@ def test_what_would_be_refused_is_kept_with_the_reason_and_the_rest_is_read(
     tmp_path: Path, text: str, words: str
 ) -> None:
     refused, good = read_manifests(written(tmp_path, f"{text}---\n{ONE}"))
-    assert refused.name == "smollm"
     assert refused.deployment is None
     assert any(words in each for each in refused.refusals), refused.refusals
     assert good.deployment is not None

@@ -128,7 +128,7 @@ async def test_heads_that_do_not_divide_are_refused(show: Show, terminal: Any) -
 async def test_what_the_api_server_would_refuse_is_told_and_the_next_is_planned(show: Show, terminal: Any) -> None:
     bad = (MANIFEST % ", maxNumSeqs: 0").replace("spec:", "spec:\n  enigne: {}")
     assert await show(f"{bad}---\n{MANIFEST % ''}", Gpu("NVIDIA-L4")) is Outcome.REFUSED
-    assert "The API server would refuse it:" in terminal.text
+    assert "It would be refused:" in terminal.text
     assert "spec.engine.maxNumSeqs: 0 is too small; write from 1 to 4096." in terminal.text
     assert "did you mean spec.engine?" in terminal.text
     assert "?." not in terminal.text
@@ -172,3 +172,15 @@ def test_the_imagined_node_has_the_gpu_that_the_manifest_names(tmp_path: Path) -
     assert node.labels == {"nvidia.com/gpu.product": "NVIDIA-L4", "nvidia.com/gpu.memory": "24576"}
     named = deployment(tmp_path, (MANIFEST % "") + "  resources: {gpuProducts: [NVIDIA-H100-80GB-HBM3]}\n")
     assert imagined(named, None).cluster.nodes[0].labels["nvidia.com/gpu.product"] == "NVIDIA-H100-80GB-HBM3"
+
+
+async def test_of_several_gpu_products_the_smallest_decides(show: Show, terminal: Any) -> None:
+    both = (MANIFEST % "") + "  resources: {gpuProducts: [NVIDIA-H100-80GB-HBM3, NVIDIA-L4]}\n"
+    assert await show(both) is Outcome.FITS
+    [line] = [line for line in terminal.text.splitlines() if line.startswith("KV cache")]
+    assert float(line.split()[-2]) < 22, "that of the L4"
+
+
+async def test_a_refusal_counts_more_than_what_could_not_be_told(show: Show) -> None:
+    both = f"{MANIFEST % ''}---\n{MANIFEST % ', maxNumSeqs: 0'}"
+    assert await show(both, Gpu("Unheard-Of")) is Outcome.REFUSED

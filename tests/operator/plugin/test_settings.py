@@ -16,3 +16,8 @@ def test_the_names_are_those_of_kubectl_and_hub_tools(monkeypatch: pytest.Monkey
 def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "")
     assert PluginSettings().hf_endpoint is None
+
+
+def test_the_token_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    assert "hf_secret" not in repr(PluginSettings())
