@@ -62,8 +62,8 @@ class Said:
         ready, failure = _condition(status, "Ready"), status.get("lastFailure") or {}
         word, message = str(ready.get("reason", "")), str(ready.get("message", ""))
         general = EXPLANATIONS[Reason(word)].remedy if word in set(Reason) else ""
-        own = str(failure.get("remedy", "")) if failure.get("reason") == word else ""
-        remedy = own if own and message.endswith(own) else general
+        own = " ".join(str(failure.get("remedy", "")).split()) if failure.get("reason") == word else ""
+        remedy = own if own and message.endswith(own) else general  # of the present failure, which need not be the last
         return cls(word, message.removesuffix(remedy).strip(), remedy)
 
     @property
@@ -109,7 +109,8 @@ def explain(raw: Mapping[str, Any], pods: Sequence[PodView], now: float) -> Expl
     found = {pod.name: finding for pod in pods if (finding := _finding(pod, now, said)) is not None}
     revisions = tuple(_revision_nodes(status, pods, found))
     well = said.reason is Reason.SUSPENDED
-    if any(finding.reason is said.reason for finding in found.values()):
+    again = any(finding.reason is said.reason for finding in found.values())
+    if said.pod and again:  # else it says more than the pod does, such as that a revision was given up
         return Explained(Node(title, "bold", revisions), said.remedy, well)
     if any(pod.name == said.pod for pod in pods):  # it has gone on since, and its own node says how
         newest = worst(found.values())

@@ -67,7 +67,16 @@ def _as_object(condition: Condition, before: Mapping[str, Any], generation: int,
     }
 
 
-def clipped(text: str) -> str:
+def clipped(text: str, longest: int = _LONGEST_MESSAGE) -> str:
     """A message that a person reads to the end."""
     text = " ".join(text.split())
-    return text if len(text) <= _LONGEST_MESSAGE else f"{text[: _LONGEST_MESSAGE - 1]}…"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def with_remedy(text: str, remedy: str) -> str:
+    """The text and what to do. Where they are too long together the text alone is clipped: the remedy is what a person
+    needs, and what `kubectl octavo why` looks for at the end.
+    """
+    remedy = clipped(remedy)
+    room = max(1, _LONGEST_MESSAGE - len(remedy) - 1)
+    return f"{clipped(text, room)} {remedy}".strip()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from octavo_operator.explanations import EXPLANATIONS
 from octavo_operator.quantity import format_bytes
 from octavo_operator.reasons import Reason
-from octavo_operator.status.conditions import Condition, ConditionType
+from octavo_operator.status.conditions import Condition, ConditionType, with_remedy
 from octavo_operator.status.finding import Finding
 from octavo_operator.status.severity import worst
 from octavo_operator.status.situation import Situation
@@ -120,4 +120,4 @@ def _against(findings: Iterable[Finding], reasons: frozenset[Reason]) -> Finding
 
 
 def _no(kind: ConditionType, finding: Finding) -> Condition:
-    return Condition(kind, False, finding.reason, f"{finding.sentence} {finding.remedy}".strip())
+    return Condition(kind, False, finding.reason, with_remedy(finding.sentence, finding.remedy))

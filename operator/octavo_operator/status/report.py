@@ -11,7 +11,7 @@ from octavo_operator import names
 from octavo_operator.observed import RevisionView
 from octavo_operator.reasons import Reason
 from octavo_operator.status import measurements
-from octavo_operator.status.conditions import Condition, ConditionType, clipped, set_conditions
+from octavo_operator.status.conditions import Condition, ConditionType, clipped, set_conditions, with_remedy
 from octavo_operator.status.finding import Finding
 from octavo_operator.status.judge import Judgement
 from octavo_operator.status.phases import Phase
@@ -49,7 +49,7 @@ def report(situation: Situation, judgement: Judgement) -> dict[str, Any]:
 def spec_invalid(status: Mapping[str, Any], generation: int, message: str, now: float) -> dict[str, Any]:
     """The status when the spec cannot even be read: what runs goes on, and the rest of the status stays as it was."""
     finding = Finding(Reason.SPEC_INVALID, message)
-    text = f"{message} {finding.remedy}"
+    text = with_remedy(message, finding.remedy)
     new = {
         ConditionType.READY: Condition(ConditionType.READY, False, finding.reason, text),
         ConditionType.RECONCILING: Condition(ConditionType.RECONCILING, False, finding.reason, text),

@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
+from octavo_operator.api import parse
+from octavo_operator.observed import ClusterView, Observed
 from octavo_operator.plugin.cluster import Cluster
 from octavo_operator.plugin.why import why
+from octavo_operator.reasons import Reason
+from octavo_operator.status.finding import Finding
+from octavo_operator.status.judge import judge
+from octavo_operator.status.report import report
+from octavo_operator.status.situation import Situation
 
 
 async def test_a_crash_is_traced_to_the_runtimes_own_words(
@@ -115,6 +122,35 @@ async def test_advice_of_the_plan_is_the_only_advice(
         "└── WeightsTooLarge: They need 4 GiB.",
         f"What to do: {advice}",
     ]
+
+
+async def test_that_a_revision_was_given_up_is_told_beside_the_pod_that_it_was_given_up_for(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "No node suits."}
+    waiting = samples.serving_pod(POD, {"phase": "Pending", "conditions": [unscheduled]})
+    del waiting["spec"]["nodeName"]
+    told = "Revision 1a2b3c4d5e was given up. No further pod became ready within 900 seconds: No node suits."
+    put_all(samples.deployment(reason="WaitingForNode", message=told, phase="Failed"), waiting)
+    await why(cluster, "smollm", terminal.console)
+    text = " ".join(terminal.text.replace("│", " ").split())
+    assert "WaitingForNode: Revision 1a2b3c4d5e was given up." in text
+    assert text.count("WaitingForNode: ") == 2
+
+
+@pytest.mark.parametrize("length", [10, 850, 930, 990, 1010, 3000])
+@pytest.mark.parametrize("advice", ["Raise resources.memory to 5Gi.", "Raise  resources.memory\nto 5Gi."])
+async def test_however_long_a_message_is_there_is_one_advice(
+    cluster: Cluster, terminal: Any, samples: Any, put_all: Callable[..., None], length: int, advice: str
+) -> None:
+    """As the operator writes it."""
+    raw = samples.deployment()
+    refused = Finding(Reason.WEIGHTS_TOO_LARGE, ("They need 4 GiB. " * 300)[:length], advice=advice)
+    situation = Situation(observed=Observed(0.0, parse(raw), ClusterView()), desired=1, findings=(refused,))
+    put_all({**raw, "status": report(situation, judge(situation))})
+    await why(cluster, "smollm", terminal.console)
+    assert terminal.text.count("Raise resources.memory") == 1
+    assert terminal.text.splitlines()[-1] == "What to do: Raise resources.memory to 5Gi."
 
 
 async def test_progress_needs_nothing(

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from octavo_operator.reasons import Reason
-from octavo_operator.status.conditions import Condition, ConditionType, clipped, set_conditions
+from octavo_operator.status.conditions import Condition, ConditionType, clipped, set_conditions, with_remedy
 
 READY = Condition(ConditionType.READY, True, Reason.SERVING, "2 of 2 replicas serve.")
 BROKEN = Condition(ConditionType.READY, False, Reason.CRASH_LOOP, "It ended.")
@@ -62,3 +62,11 @@ def test_messages_are_one_paragraph_of_a_readable_length(text: str) -> None:
     told = clipped(text)
     assert "\n" not in told
     assert len(told) <= 1000
+
+
+@given(st.text(max_size=3000), st.text(st.characters(categories=("L", "Z")), max_size=300))
+def test_a_long_message_loses_none_of_its_remedy(text: str, remedy: str) -> None:
+    told = with_remedy(text, remedy)
+    assert len(told) <= 1000
+    assert clipped(told) == told
+    assert told.endswith(" ".join(remedy.split()))
