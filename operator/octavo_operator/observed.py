@@ -74,6 +74,11 @@ class PodView:
         """It counts as a replica, for its ReplicaSet too: not ended, not on its way out."""
         return not self.terminating and not self.has_ended
 
+    @property
+    def is_there(self) -> bool:
+        """It holds its devices, or may: of an ended pod nothing but the object may linger."""
+        return self.is_active or self.terminating
+
 
 @dataclass(frozen=True, slots=True)
 class EventView:
@@ -173,3 +178,8 @@ class Observed:
     api_key_hashes: Mapping[str, str] = field(default_factory=dict)  # "<secret>/<key>" -> "sha256:<hex>"
     token_hash: str = ""  # of the hub token; empty: there is none, or it is in a Secret that is not watched
     missing_references: tuple[str, ...] = ()  # "Secret hub-token", "ConfigMap template": named in the spec, not there
+
+    def beside(self, revision_hash: str) -> tuple[PodView, ...]:
+        """Pods of other revisions: what this one takes over from. Without any it starts, whatever served before it."""
+        others = (view for view in self.revisions if view.hash != revision_hash)
+        return tuple(pod for view in others for pod in view.pods if pod.is_there)

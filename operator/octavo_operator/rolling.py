@@ -82,6 +82,7 @@ def roll(observed: Observed, prepared: Prepared, desired: int) -> Rolling:
     if planned.done and desired and target.hash == prepared.wanted:
         observed = _succeeded(observed, target)
     pruned = prune(observed.revisions, {target.hash, stable, prepared.wanted}, effective.rollout.revision_history_limit)
+    alone = not observed.beside(target.hash)
     return Rolling(
         observed=observed,
         target=target.hash,
@@ -90,7 +91,7 @@ def roll(observed: Observed, prepared: Prepared, desired: int) -> Rolling:
         plan=planned,
         records=_changed(seen, observed),
         pruned=pruned,
-        findings=_room_findings(room, planned, target, strategy, alone=_is_alone(observed, target)),
+        findings=_room_findings(room, planned, target, strategy, alone=alone),
         last_rollback=_rollback(observed, choice, prepared.wanted),
         paused=paused,
         recheck_seconds=min((s for s in (planned.recheck_seconds, verdict_in) if s is not None), default=None),
@@ -138,7 +139,7 @@ def _judged(observed: Observed, prepared: Prepared, desired: int) -> tuple[Obser
             progress_deadline_seconds=prepared.sizing.progress_deadline_seconds,
             paused=prepared.effective.rollout.paused,
             desired=desired,
-            alone=_is_alone(observed, view),
+            alone=not observed.beside(view.hash),
         )
     )
     if not outcome.failed or outcome.reason is None:
@@ -210,11 +211,6 @@ def _replaced(observed: Observed, view: RevisionView) -> Observed:
 def _changed(seen: Mapping[str, RevisionRecord], observed: Observed) -> tuple[RevisionRecord, ...]:
     records = (record_of(view) for view in observed.revisions if view.data)
     return tuple(record for record in records if seen.get(record.hash) != record)
-
-
-def _is_alone(observed: Observed, view: RevisionView) -> bool:
-    """Whether there are no pods that it takes over from, as in a first start."""
-    return not any(other.pods for other in observed.revisions if other.hash != view.hash)
 
 
 def _room_findings(

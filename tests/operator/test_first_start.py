@@ -1,17 +1,16 @@
-"""A first start goes forward: nothing in what a person watches comes twice, and nothing speaks of a rollout.
+"""A start goes forward: nothing in what a person watches comes twice, and nothing speaks of a rollout.
 
 Walks the pure functions of a pass over the states that a cluster is seen in, one after the other.
 """
 
 import json
-import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace as replaced
 
@@ -49,6 +48,7 @@ SHARED = {"mode": "SharedPVC", "sharedPVC": {"size": "10Gi"}}
 BUSY_NODE = "0/1 nodes are available: 1 Insufficient memory."
 RUNNING = ContainerView(running_since=START)
 PULLING = EventView("Pulling", 'Pulling image "octavo/runtime:1"', START + 1)
+MENDED = {"engine": {"device": "cpu", "maxNumSeqs": 16}}
 TIMED_OUT = ContainerView("ErrImagePull", "dial tcp 10.0.0.9:443: i/o timeout")
 
 
@@ -96,37 +96,53 @@ class Walk:
 
     deployment: LLMDeployment
     now: float = START
-    revision: RevisionView | None = None
+    revisions: tuple[RevisionView, ...] = ()
+
+    def change(self, **spec: Any) -> None:
+        """Another spec; its status stays."""
+        self.deployment = replaced(deployment(**spec), status=self.deployment.status)
 
     def see(
-        self, pods: Iterable[PodView] = (), *, job: JobView | None = None, resolution: Any = MODEL, lag: bool = False
+        self, *crews: Iterable[PodView], job: JobView | None = None, resolution: Any = MODEL, lag: bool = False
     ) -> dict[str, Any]:
-        """One pass -> the status that it writes. `lag`: what it stores is not in the cache for the next one."""
+        """One pass -> the status that it writes. `crews`: the pods of each revision, the oldest revision first.
+        `lag`: what the pass stores is not in the cache for the next one.
+        """
         self.now += 1
-        known = self.revision
-        if known is not None:
-            known = replace(known, pods=tuple(replace(pod, revision=known.hash) for pod in pods))
         observed = Observed(
             now=self.now,
             deployment=self.deployment,
             cluster=ClusterView(nodes=(NODE,)),
-            revisions=(known,) if known is not None else (),
+            revisions=tuple(manned(*each) for each in zip_longest(self.revisions, crews)),
             downloads=(job,) if job is not None else (),
         )
-        desired = self.deployment.spec.replicas or 1
+        spec = self.deployment.spec
+        desired = 0 if spec.suspend else 1 if spec.replicas is None else spec.replicas
         prepared = prepare(observed, resolution, DEFAULTS)
         rolling = roll(observed, prepared, desired)
         situation = situation_of(rolling, prepared, Wanted(desired), ())
         status = report(situation, judge(situation))
         self.deployment = replaced(self.deployment, status=json.loads(json.dumps(status)))
-        if rolling.observed.revisions and not lag:
-            replicas = (rolling.plan.replicas if rolling.plan else {}).get(prepared.wanted)
-            self.revision = replace(rolling.observed.revisions[0], replicas=replicas)
+        if not lag:
+            asked, stored = rolling.plan.replicas if rolling.plan else {}, rolling.observed.revisions
+            self.revisions = tuple(replace(view, replicas=asked.get(view.hash, view.replicas)) for view in stored)
         return status
 
 
+def serving(number: int) -> PodView:
+    return answering(number, "Ready", ready=True)
+
+
+def manned(view: RevisionView, pods: Iterable[PodView] | None) -> RevisionView:
+    return replace(view, pods=tuple(replace(pod, revision=view.hash) for pod in pods or ()))
+
+
+def deployment(**spec: Any) -> LLMDeployment:
+    return parse(llm_deployment(**{"model": {"uri": "hf://org/smollm"}, "engine": {"device": "cpu"}, **spec}))
+
+
 def walk(**spec: Any) -> Walk:
-    return Walk(parse(llm_deployment(model={"uri": "hf://org/smollm"}, engine={"device": "cpu"}, **spec)))
+    return Walk(deployment(**spec))
 
 
 def phases(statuses: Iterable[dict[str, Any]]) -> list[str]:
@@ -134,7 +150,13 @@ def phases(statuses: Iterable[dict[str, Any]]) -> list[str]:
     return [phase for phase, _ in groupby(status["phase"] for status in statuses)]
 
 
-def alone(given: Walk, *, downloads: bool) -> Iterator[dict[str, Any]]:
+def holding(status: dict[str, Any]) -> set[str]:
+    """The conditions that are true, of those that say how it goes."""
+    kinds = {"Ready", "Reconciling", "Stalled", "Available", "Degraded"}
+    return {each["type"] for each in status["conditions"] if each["status"] == "True"} & kinds
+
+
+def alone(given: Walk, *, downloads: bool = False) -> Iterator[dict[str, Any]]:
     """A replica from nothing until it serves."""
     yield given.see(resolution=None)
     yield given.see(lag=True)  # the revision is stored, and not seen yet
@@ -175,23 +197,86 @@ def test_a_claim_is_filled_before_pods_are_placed_whatever_the_downloader_waits_
     assert phases(statuses) == ["Resolving", "Downloading", "Scheduling", "Loading", "Ready"]
 
 
-@given(seed=st.integers(0, 2**32), downloads=st.booleans())
-def test_with_several_replicas_the_slowest_decides(seed: int, downloads: bool) -> None:
+@given(turns=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 16)), max_size=12), downloads=st.booleans())
+@example(turns=[(0, 16)], downloads=False)  # the second is not made before the first serves
+@example(turns=[(1, 2), (0, 16)], downloads=False)  # it waits for a node, as with an autoscaler of nodes
+def test_with_several_replicas_the_slowest_decides(turns: list[tuple[int, int]], downloads: bool) -> None:
     given, lives = walk(replicas=3), [life(number, downloads=downloads) for number in (1, 2, 3)]
     statuses = [given.see(resolution=None), given.see()]
-    moves = [number for number, steps in enumerate(lives) for _ in steps]
-    random.Random(seed).shuffle(moves)
     at = [-1, -1, -1]  # which step each pod is at; -1: not made
-    for number in moves:
-        at[number] += 1
-        statuses.append(given.see(steps[step] for steps, step in zip(lives, at, strict=True) if step >= 0))
+    for number in [number for number, steps in [*turns, (0, 16), (1, 16), (2, 16)] for _ in range(steps)]:
+        if at[number] + 1 < len(lives[number]):
+            at[number] += 1
+            statuses.append(given.see([each[step] for each, step in zip(lives, at, strict=True) if step >= 0]))
     seen = phases(statuses)
     assert len(seen) == len(set(seen)), seen
     assert (seen[0], seen[-1]) == ("Resolving", "Ready")
 
 
-def test_a_first_start_is_not_told_as_a_rollout() -> None:
-    for status in alone(walk(replicas=2), downloads=True):
+def test_a_replica_without_room_is_a_step_of_the_start_until_the_progress_deadline() -> None:
+    given = walk(replicas=2)
+    list(alone(given))
+    crew = [serving(1), pod(2, scheduled_message=BUSY_NODE)]
+    waiting = given.see(crew)
+    given.now += 10_000
+    late = given.see(crew)
+    told = [(status["phase"], status["reason"], holding(status)) for status in (waiting, late)]
+    assert told == [
+        ("Scheduling", "WaitingForNode", {"Available", "Reconciling"}),
+        ("Degraded", "WaitingForNode", {"Available", "Degraded", "Stalled"}),
+    ]
+
+
+def test_a_spec_that_is_mended_before_it_ever_served_is_another_start() -> None:
+    given, old, later = walk(), life(1, downloads=False)[:-1], life(2, downloads=False)
+    begun = [given.see(resolution=None), given.see(), *(given.see([view]) for view in old)]
+    given.change(**MENDED)
+    leaving = replace(old[-1], terminating=True)
+    mended = [given.see([old[-1]], resolution=None), *(given.see([view]) for view in (old[-1], leaving, leaving))]
+    mended += [given.see([], [view]) for view in later]
+    assert phases(begun) == ["Resolving", "Scheduling", "Loading"]
+    assert phases(mended) == ["Resolving", "Scheduling", "Loading", "Ready"]
+
+
+def resumed() -> list[dict[str, Any]]:
+    """Served, suspended, changed meanwhile, and resumed; the object of an ended pod lingers all the time."""
+    given, ended = walk(), pod(9, phase="Failed", status_reason="Evicted")
+    list(alone(given))
+    given.change(suspend=True, **MENDED)
+    statuses = [given.see([ended], resolution=None), given.see([ended])]
+    given.change(**MENDED)
+    statuses += [given.see([ended]), given.see([ended])]
+    return statuses + [given.see([ended], [view]) for view in life(2, downloads=False)]
+
+
+def test_what_was_changed_while_suspended_starts_as_at_first() -> None:
+    assert phases(resumed()) == ["Suspended", "Scheduling", "Loading", "Ready"]
+
+
+def test_a_start_that_was_paused_goes_on_from_there() -> None:
+    given = walk(rollout={"paused": True})
+    statuses = [given.see(resolution=None), given.see(), given.see()]
+    assert statuses[-1]["reason"] == "Paused"
+    given.change()
+    statuses += [given.see(), *(given.see([view]) for view in life(1, downloads=False))]
+    assert phases(statuses) == ["Resolving", "Scheduling", "Loading", "Ready"]
+
+
+def test_a_model_that_serves_scales_up_by_the_steps_of_its_new_pods_and_down_without_any() -> None:
+    given = walk()
+    list(alone(given))
+    given.change(replicas=2)
+    up = [given.see([serving(1)]), *(given.see([serving(1), view]) for view in life(2, downloads=False)[2:])]
+    given.change(replicas=1)
+    marked = replace(serving(2), routed=False, drain_started_at=START + 99)
+    leaving = [serving(2), marked, replace(marked, terminating=True)]
+    down = [*(given.see([serving(1), view]) for view in leaving), given.see([serving(1)])]
+    assert phases(up) == ["Scheduling", "Loading", "Ready"]
+    assert phases(down) == ["Ready"]
+
+
+def test_what_starts_without_old_pods_is_not_told_as_a_rollout() -> None:
+    for status in [*alone(walk(replicas=2), downloads=True), *resumed()]:
         for condition in status["conditions"]:
             assert condition["reason"] not in {"RollingOut", "Scaling"}
             assert "rollout" not in condition["message"].lower()

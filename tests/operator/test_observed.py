@@ -2,7 +2,9 @@
 
 import pytest
 
-from octavo_operator.observed import PodView
+from octavo_operator.api import parse
+from octavo_operator.observed import ClusterView, Observed, PodView, RevisionView
+from octavo_operator.testing import llm_deployment
 
 
 def pod(phase: str = "Running", terminating: bool = False) -> PodView:
@@ -21,3 +23,15 @@ def test_a_pod_is_a_replica_until_it_ends_or_is_deleted(phase: str) -> None:
 def test_an_ended_pod_is_no_replica(phase: str) -> None:
     assert pod(phase).has_ended
     assert not pod(phase).is_active
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown", "Succeeded", "Failed"])
+@pytest.mark.parametrize("terminating", [False, True])
+def test_a_revision_takes_over_from_pods_of_others_that_are_not_merely_old_objects(
+    phase: str, terminating: bool
+) -> None:
+    lingers = phase in {"Succeeded", "Failed"} and not terminating
+    old, new = RevisionView("a", 1, {}, 1, (pod(phase, terminating),)), RevisionView("b", 2, {}, 1, (pod(),))
+    seen = Observed(0.0, parse(llm_deployment()), ClusterView(), revisions=(old, new))
+    assert seen.beside("b") == (() if lingers else old.pods)
+    assert seen.beside("") == (*seen.beside("b"), *new.pods)

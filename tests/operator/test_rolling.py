@@ -187,6 +187,30 @@ def test_a_first_start_that_has_no_place_is_no_blocked_rollout() -> None:
     assert failure["reason"] == "WaitingForNode"
 
 
+@pytest.mark.parametrize(
+    ("is_there", "changes"),
+    [
+        (True, {}),
+        (True, {"terminating": True}),
+        (False, {"phase": "Failed", "status_reason": "Evicted", "ready": False}),
+        (False, {"phase": "Succeeded", "ready": False}),
+    ],
+)
+def test_only_pods_that_are_there_could_make_room(
+    serving: RevisionView, is_there: bool, changes: dict[str, Any]
+) -> None:
+    before = replace(serving, replicas=int(not changes), pods=(replace(serving.pods[0], **changes),))
+    seen = observed(2000.0, NEW, before, rollout={"strategy": "InPlace"})
+    seen = replace(seen, cluster=ClusterView(nodes=(replace(NODE, requested={"cpu": 16000}),)))
+    begun, prepared = passed(seen)
+    assert bool(begun.findings) is is_there
+    new = next(view for view in begun.observed.revisions if view.hash == prepared.wanted)
+    waiting = pod("new", new.hash, phase="Pending", node="", ready=False, scheduled_message="no nodes")
+    late, _ = passed(replace(seen, now=9000.0, revisions=(before, replace(new, replicas=1, pods=(waiting,)))))
+    [failed] = [record.failure for record in late.records if record.hash == new.hash and record.failure]
+    assert failed["reason"] == ("RolloutBlockedNoCapacity" if is_there else "WaitingForNode")
+
+
 def test_what_a_quota_never_allows_is_told_as_the_quota_not_as_a_setting_of_the_rollout(serving: RevisionView) -> None:
     quota = QuotaView("tight", {"requests.cpu": 1500}, {"requests.cpu": 1000})
     cluster = ClusterView(nodes=(NODE,), quotas=(quota,))

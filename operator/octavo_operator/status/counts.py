@@ -14,7 +14,7 @@ class Counts:
     updated: int
     updated_ready: int
     draining: int
-    old: int  # pod objects of other revisions
+    old: int  # of other revisions: what the target takes over from
 
 
 def count(situation: Situation) -> Counts:
@@ -28,5 +28,5 @@ def count(situation: Situation) -> Counts:
         updated=len(updated),
         updated_ready=sum(serves(pod) for pod in updated),
         draining=sum(pod.drain_started_at is not None for pod in live),
-        old=sum(pod.revision != situation.target and (pod.is_active or pod.terminating) for pod in pods),
+        old=len(situation.observed.beside(situation.target)),
     )

@@ -34,13 +34,13 @@ def gather(situation: Situation, counts: Counts) -> tuple[Finding, ...]:
 
 def is_satisfied(situation: Situation, counts: Counts) -> bool:
     """The wanted number of pods of the spec's own revision serve, and no other revision has any."""
+    return serves_all(situation, counts) and counts.updated_ready == situation.desired
+
+
+def serves_all(situation: Situation, counts: Counts) -> bool:
+    """The same, or more of them than are wanted: nobody misses anything while those go."""
     rolled = bool(situation.wanted) and situation.wanted == situation.target
-    return rolled and counts.updated_ready == situation.desired and counts.old == 0
-
-
-def is_rolling(situation: Situation, counts: Counts) -> bool:
-    """Another revision has pods, or served before this one: a first start and a change of scale are no rollout."""
-    return counts.old > 0 or (bool(situation.stable) and situation.stable != situation.target)
+    return rolled and counts.updated_ready >= situation.desired and counts.old == 0
 
 
 def most_replicas(deployment: LLMDeployment) -> int:
@@ -133,14 +133,14 @@ def _progress(situation: Situation, counts: Counts) -> Iterator[Finding]:
     if not situation.target:
         if not situation.findings:
             yield _before_pods(situation)
-    elif rollout.paused and not rollout.done:
+    elif rollout.paused and (counts.old or counts.updated < situation.desired):  # else the pause holds nothing
         yield Finding(Reason.PAUSED, rollout.text or "The rollout is paused.")
-    elif is_rolling(situation, counts):
+    elif counts.old:  # a start takes over from nobody: the first, or one after spec.suspend
         text = rollout.text or f"{counts.updated_ready} of {situation.desired} replicas have the new revision."
         yield Finding(Reason.ROLLING_OUT, text, since=rollout.started_at)
     elif counts.updated_ready > situation.desired:
         yield Finding(Reason.SCALING, f"{counts.updated_ready} replicas serve, {situation.desired} are wanted.")
-    elif not situation.stable and counts.updated < situation.desired:
+    elif situation.stable != situation.target and counts.updated < situation.desired:
         yield Finding(Reason.STARTING, f"{counts.updated} of {situation.desired} pods are made.")
     else:
         yield Finding(Reason.SCALING, f"{counts.updated_ready} of {situation.desired} replicas are ready.")

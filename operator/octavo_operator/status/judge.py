@@ -11,18 +11,17 @@ from octavo_operator.explanations import EXPLANATIONS
 from octavo_operator.observed import PodView
 from octavo_operator.reasons import Reason
 from octavo_operator.status import feature_conditions
-from octavo_operator.status.conditions import Condition, ConditionType
+from octavo_operator.status.conditions import Condition, ConditionType, with_remedy
 from octavo_operator.status.counts import Counts, count
 from octavo_operator.status.crash import RECENT_SECONDS, is_recent
 from octavo_operator.status.finding import Finding
-from octavo_operator.status.gathering import gather, is_rolling, is_satisfied
+from octavo_operator.status.gathering import gather, is_satisfied, serves_all
 from octavo_operator.status.phases import Phase, phase_of
 from octavo_operator.status.severity import worst
 from octavo_operator.status.situation import Situation
 
-_LACKS_ROOM = frozenset(
+_NO_ROOM = frozenset(
     {Reason.WAITING_FOR_GPU, Reason.WAITING_FOR_NODE, Reason.WAITING_FOR_QUOTA, Reason.WAITING_FOR_VOLUME}
-    | {Reason.NODE_LOST}
 )
 
 
@@ -48,7 +47,9 @@ def judge(situation: Situation) -> Judgement:
     finding = worst(findings)
     stalled = finding is not None and finding.blocks
     crashing = any(found.crashed for found in findings)
-    ready = not situation.suspended and is_satisfied(situation, counts) and not stalled and not crashing
+    sound = not situation.suspended and not stalled and not crashing
+    ready = sound and is_satisfied(situation, counts)
+    serves = sound and serves_all(situation, counts)
     degraded = counts.ready > 0 and not ready and (stalled or crashing or _lacks_room(situation, counts, findings))
     reason = _reason(situation, finding, ready=ready)
     text = _text(situation, counts, findings, finding)
@@ -61,7 +62,7 @@ def judge(situation: Situation) -> Judgement:
     )
     return Judgement(
         conditions=(*main, *feature_conditions.of(situation, findings)),
-        phase=_phase(situation, counts, reason, ready=ready, stalled=stalled, degraded=degraded),
+        phase=_phase(situation, counts, finding, serves=serves, stalled=stalled, degraded=degraded),
         counts=counts,
         finding=finding,
         findings=findings,
@@ -89,8 +90,11 @@ def _reconciling(situation: Situation, counts: Counts, finding: Finding | None, 
 
 
 def _lacks_room(situation: Situation, counts: Counts, findings: Iterable[Finding]) -> bool:
-    """Fewer than wanted serve, and not only because pods are starting."""
-    return counts.ready < situation.desired and any(found.reason in _LACKS_ROOM for found in findings)
+    """Fewer than wanted serve, and not only because pods are starting. What has never served in full yet lost nothing by
+    waiting for room: that is a step of its start, until the progress deadline makes it Stalled.
+    """
+    lacking = _NO_ROOM | {Reason.NODE_LOST} if situation.stable else {Reason.NODE_LOST}
+    return counts.ready < situation.desired and any(found.reason in lacking for found in findings)
 
 
 def _available(counts: Counts, reason: Reason, text: str) -> Condition:
@@ -112,7 +116,7 @@ def _text(situation: Situation, counts: Counts, findings: Iterable[Finding], fin
         return EXPLANATIONS[Reason.SUSPENDED].meaning if situation.suspended else _ready_text(situation, counts)
     others = sum(found.reason is finding.reason and bool(found.pod) for found in findings) - 1
     shared = f" ({_pods(others)} more like it.)" if finding.pod and others > 0 else ""
-    return f"{finding.sentence}{shared} {finding.remedy}".strip()
+    return with_remedy(f"{finding.sentence}{shared}", finding.remedy)
 
 
 def _pods(number: int) -> str:
@@ -120,27 +124,28 @@ def _pods(number: int) -> str:
 
 
 def _phase(
-    situation: Situation, counts: Counts, reason: Reason, *, ready: bool, stalled: bool, degraded: bool
+    situation: Situation, counts: Counts, finding: Finding | None, *, serves: bool, stalled: bool, degraded: bool
 ) -> Phase:
     if situation.suspended and not stalled:
         return Phase.SUSPENDED
-    if ready:
+    if serves or finding is None:
         return Phase.READY
     return phase_of(
-        _step(situation, reason),
+        _step(situation, finding),
         available=counts.ready > 0,
         degraded=degraded,
-        rolling=is_rolling(situation, counts),
+        rolling=counts.old > 0,
         blocked=stalled,
     )
 
 
-def _step(situation: Situation, reason: Reason) -> Reason:
-    """What the phase goes by. A revision that may not have pods yet is in its look-up or in its download, whatever the
+def _step(situation: Situation, finding: Finding) -> Reason:
+    """What the phase goes by. While no revision may have pods there is a look-up or a download, whatever the
     downloader's own pod waits for: its phases would come again when the revision's pods go through them.
     """
-    if situation.target == situation.wanted:
-        return reason
+    job = situation.download
+    if situation.target and not (job and finding.pod in {pod.name for pod in job.pods}):
+        return finding.reason
     return Reason.DOWNLOADING if situation.is_resolved else Reason.RESOLVING_MODEL
 
 

@@ -22,6 +22,7 @@ class Phase(StrEnum):
 
 _OF_REASON = {
     Reason.RESOLVING_MODEL: Phase.RESOLVING,
+    Reason.RECONCILE_FAILED: Phase.RESOLVING,  # the look-up met an error, and is made again
     Reason.MODEL_RATE_LIMITED: Phase.RESOLVING,
     Reason.HUB_UNREACHABLE: Phase.RESOLVING,
     Reason.DOWNLOADING: Phase.DOWNLOADING,
@@ -34,6 +35,8 @@ _OF_REASON = {
     Reason.IMAGE_PULLING: Phase.SCHEDULING,
     Reason.STARTING: Phase.SCHEDULING,
     Reason.SCALING: Phase.SCHEDULING,
+    Reason.ROLLING_OUT: Phase.SCHEDULING,  # this and the next: where nothing serves, pods wait until they may be made
+    Reason.PAUSED: Phase.SCHEDULING,
     Reason.EVICTED: Phase.SCHEDULING,
     Reason.NODE_LOST: Phase.SCHEDULING,
     Reason.LOADING: Phase.LOADING,

@@ -2,12 +2,24 @@
 
 from typing import Any
 
+import pytest
+
 from octavo_operator.observed import ClaimView, ClusterView, JobView, NodeView
 from octavo_operator.reasons import Reason
 from octavo_operator.status.counts import count
 from octavo_operator.status.finding import Finding
 from octavo_operator.status.gathering import gather, is_satisfied, most_replicas
 from octavo_operator.status.situation import RolloutFacts, Situation
+
+NEW, OLD = "bbbbbbbbbb", "aaaaaaaaaa"
+BESIDE = [
+    (True, {}),
+    (True, {"ready": False}),
+    (True, {"terminating": True}),
+    (True, {"terminating": True, "phase": "Failed"}),
+    (False, {"phase": "Failed", "status_reason": "Evicted"}),
+    (False, {"phase": "Succeeded"}),
+]
 
 
 def reasons(situation: Situation) -> set[Reason]:
@@ -104,9 +116,27 @@ def test_progress_is_told_by_what_goes_on(build: Any) -> None:
     assert reasons(build.situation(empty, stable="")) == {Reason.STARTING}
     assert reasons(build.situation(empty)) == {Reason.SCALING}
     assert reasons(build.situation(empty, rollout=RolloutFacts(done=False))) == {Reason.SCALING}
-    assert reasons(build.situation(empty, stable=build.old)) == {Reason.ROLLING_OUT}
+    assert reasons(build.situation(empty, stable=build.old)) == {Reason.STARTING}
     assert reasons(build.situation(empty, rollout=RolloutFacts(done=False, paused=True))) == {Reason.PAUSED}
     assert reasons(build.situation(desired=0)) == {Reason.SCALING}
+
+
+@pytest.mark.parametrize("stable", ["", OLD, NEW])
+@pytest.mark.parametrize(("is_there", "changes"), BESIDE)
+def test_a_rollout_is_what_takes_over_from_pods_that_are_there(
+    build: Any, stable: str, is_there: bool, changes: dict[str, Any]
+) -> None:
+    old = build.revision(OLD, build.pod("old", OLD, **changes), number=1)
+    situation = build.situation(old, build.revision(NEW), stable=stable)
+    assert (Reason.ROLLING_OUT in reasons(situation)) is is_there
+
+
+def test_a_pause_is_told_while_it_holds_a_pod(build: Any) -> None:
+    held = RolloutFacts(done=False, paused=True)
+    old = build.revision(OLD, build.pod("old", OLD), number=1)
+    assert Reason.PAUSED in reasons(build.situation(old, build.revision(NEW), rollout=held))
+    assert Reason.PAUSED in reasons(build.situation(build.revision(NEW), rollout=held))
+    assert Reason.PAUSED not in reasons(build.situation(build.revision(NEW, build.starting()), rollout=held))
 
 
 def test_pods_more_than_wanted_drain_beside_those_that_serve(build: Any) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from octavo_operator.observed import ClusterView, JobView, NodeView
 from octavo_operator.reasons import Reason
 from octavo_operator.status.conditions import ConditionType
 from octavo_operator.status.finding import Finding
@@ -123,6 +124,45 @@ def test_waiting_for_a_gpu_is_degraded_only_when_fewer_serve_than_wanted(build: 
     assert surging[0].phase is Phase.ROLLING
 
 
+@pytest.mark.parametrize("stable", ["", "bbbbbbbbbb"])
+def test_room_is_missed_once_all_have_served_and_a_lost_node_always(build: Any, stable: str) -> None:
+    pending = build.starting("b", node="", scheduled_message="0/1 nodes are available: 1 Insufficient cpu.")
+    cluster = ClusterView(nodes=(NodeView("octavo-1", True, {}, (), {}, {}),))
+    for other, degraded in ((pending, bool(stable)), (build.pod("b", ready=False, node="gone"), True)):
+        revision = build.revision(build.new, build.pod("a"), other)
+        judgement, conditions = said(build.situation(revision, desired=2, stable=stable, seen={"cluster": cluster}))
+        assert conditions["Degraded"] is degraded
+        assert judgement.phase is (Phase.DEGRADED if degraded else Phase.SCHEDULING)
+
+
+@pytest.mark.parametrize("wanted", ["cccccccccc", "bbbbbbbbbb"])
+def test_what_befalls_an_older_target_is_its_phase_while_another_is_looked_up(build: Any, wanted: str) -> None:
+    looked_up = Finding(Reason.RESOLVING_MODEL, "It is being looked up.")
+    lost = build.revision(build.old, build.pod("a", build.old, ready=False), number=1)
+    cluster = ClusterView(nodes=(NodeView("octavo-2", True, {}, (), {}, {}),))
+    given = {"wanted": wanted, "target": build.old, "stable": build.old, "seen": {"cluster": cluster}}
+    judgement = judge(build.situation(lost, build.revision(build.new), findings=(looked_up,), **given))
+    assert (judgement.phase, judgement.reason) == (Phase.SCHEDULING, Reason.NODE_LOST)
+
+
+def test_a_download_beside_an_older_target_is_downloading_whatever_its_pod_waits_for(build: Any) -> None:
+    serving = build.revision(build.old, build.pod("a", build.old), number=1)
+    for waiting in (build.starting("dl", ""), build.starting("dl", "", node="", scheduled_message="no nodes")):
+        job = JobView("smollm-dl-1", 1, 0, 0, complete=False, gave_up=False, pods=(waiting,))
+        given = {"target": build.old, "stable": build.old, "download": job}
+        assert judge(build.situation(serving, build.revision(build.new), **given)).phase is Phase.DOWNLOADING
+
+
+@pytest.mark.parametrize("desired", [0, 1, 2])
+def test_more_than_are_wanted_serve_all_that_is_asked(build: Any, desired: int) -> None:
+    pods = [build.pod(name) for name in "abc"]
+    judgement, conditions = said(build.situation(build.revision(build.new, *pods), desired=desired))
+    assert (judgement.phase, judgement.reason) == (Phase.READY, Reason.SCALING)
+    assert (conditions["Ready"], conditions["Reconciling"], conditions["Degraded"]) == (False, True, False)
+    broken = build.revision(build.new, *pods, build.crashed(name="d"))
+    assert judge(build.situation(broken, desired=desired)).phase is Phase.DEGRADED
+
+
 def test_scaling_down_stays_ready_while_streams_finish(build: Any) -> None:
     leaving = build.pod("b", routed=False, drain_started_at=build.now - 5)
     judgement, conditions = said(build.situation(build.revision(build.new, build.pod("a"), leaving)))
@@ -136,7 +176,7 @@ def test_scaling_up_is_progress(build: Any) -> None:
     assert not conditions["Ready"]
     assert conditions["Available"]
     assert not conditions["Degraded"]
-    assert judgement.reason is Reason.SCALING
+    assert (judgement.phase, judgement.reason) == (Phase.SCHEDULING, Reason.SCALING)
 
 
 def test_suspended_is_neither_stalled_nor_ready(build: Any) -> None:

@@ -22,7 +22,10 @@ def phase(reason: Reason, **changes: bool) -> Phase:
         (Reason.WARMING_UP, Phase.LOADING),
         (Reason.SCALING, Phase.SCHEDULING),
         (Reason.IMAGE_PULL_FAILED, Phase.SCHEDULING),
-        (Reason.PAUSED, Phase.PENDING),
+        (Reason.RECONCILE_FAILED, Phase.RESOLVING),
+        (Reason.ROLLING_OUT, Phase.SCHEDULING),
+        (Reason.PAUSED, Phase.SCHEDULING),
+        (Reason.DRAINING, Phase.PENDING),
     ],
 )
 def test_a_start_walks_through_its_phases(reason: Reason, expected: Phase) -> None:
