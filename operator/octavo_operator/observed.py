@@ -179,7 +179,19 @@ class Observed:
     token_hash: str = ""  # of the hub token; empty: there is none, or it is in a Secret that is not watched
     missing_references: tuple[str, ...] = ()  # "Secret hub-token", "ConfigMap template": named in the spec, not there
 
+    @property
+    def lost_nodes(self) -> frozenset[str]:
+        """Nodes of our pods that are gone or no longer report; none where no node can be seen at all."""
+        if not self.cluster.nodes:
+            return frozenset()
+        alive = {node.name for node in self.cluster.nodes if node.ready}
+        return frozenset(pod.node for view in self.revisions for pod in view.pods if pod.node and pod.node not in alive)
+
     def beside(self, revision_hash: str) -> tuple[PodView, ...]:
-        """Pods of other revisions: what this one takes over from. Without any it starts, whatever served before it."""
-        others = (view for view in self.revisions if view.hash != revision_hash)
-        return tuple(pod for view in others for pod in view.pods if pod.is_there)
+        """Pods of other revisions: what this one takes over from. Without any it starts, whatever served before it.
+
+        What terminates on a lost node is gone: its object stays until somebody removes the node.
+        """
+        lost = self.lost_nodes
+        others = (pod for view in self.revisions if view.hash != revision_hash for pod in view.pods if pod.is_there)
+        return tuple(pod for pod in others if not (pod.terminating and pod.node in lost))

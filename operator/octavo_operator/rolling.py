@@ -62,7 +62,7 @@ def roll(observed: Observed, prepared: Prepared, desired: int) -> Rolling:
         return Rolling(observed=observed, stable=stable, records=records, recheck_seconds=verdict_in)
     room = _room(observed, target)
     pods = tuple(pod for view in observed.revisions for pod in view.pods)
-    lost = _lost_nodes(observed)
+    lost = observed.lost_nodes
     strategy = decide(observed.deployment.spec.rollout, room, desired, pods, lost, _ongoing(observed))
     paused = choice.held or (effective.rollout.paused and target.hash == prepared.wanted)
     given = RolloutInput(
@@ -182,13 +182,6 @@ def _ongoing(observed: Observed) -> Ongoing | None:
 def _has_succeeded(view: RevisionView) -> bool:
     """Whether it served in full since it last became the target."""
     return view.succeeded_at is not None and view.succeeded_at >= (view.started_at or 0.0)
-
-
-def _lost_nodes(observed: Observed) -> frozenset[str]:
-    """Nodes of our pods that are gone or no longer report."""
-    alive = {node.name for node in observed.cluster.nodes if node.ready}
-    nodes = {pod.node for view in observed.revisions for pod in view.pods if pod.node}
-    return frozenset(nodes - alive)
 
 
 def _drain_settings(effective: Effective) -> DrainSettings:

@@ -1,9 +1,11 @@
 """What a pod counts as."""
 
+from dataclasses import replace
+
 import pytest
 
 from octavo_operator.api import parse
-from octavo_operator.observed import ClusterView, Observed, PodView, RevisionView
+from octavo_operator.observed import ClusterView, NodeView, Observed, PodView, RevisionView
 from octavo_operator.testing import llm_deployment
 
 
@@ -35,3 +37,27 @@ def test_a_revision_takes_over_from_pods_of_others_that_are_not_merely_old_objec
     seen = Observed(0.0, parse(llm_deployment()), ClusterView(), revisions=(old, new))
     assert seen.beside("b") == (() if lingers else old.pods)
     assert seen.beside("") == (*seen.beside("b"), *new.pods)
+
+
+def node(name: str, ready: bool = True) -> NodeView:
+    return NodeView(name, ready, {}, (), {}, {})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lost"),
+    [
+        ((node("here"), node("there")), False),
+        ((node("here"), node("there", ready=False)), True),
+        ((node("here"),), True),
+        ((), False),  # the operator may not see nodes
+    ],
+)
+def test_what_terminates_on_a_lost_node_is_gone_though_its_object_stays(
+    nodes: tuple[NodeView, ...], lost: bool
+) -> None:
+    leaving = replace(pod(terminating=True), node="there")
+    staying = replace(pod(), node="there")
+    old = RevisionView("a", 1, {}, 1, (leaving, staying))
+    seen = Observed(0.0, parse(llm_deployment()), ClusterView(nodes=nodes), revisions=(old,))
+    assert seen.lost_nodes == (frozenset({"there"}) if lost else frozenset())
+    assert seen.beside("b") == ((staying,) if lost else (leaving, staying))

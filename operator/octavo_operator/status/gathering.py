@@ -88,10 +88,7 @@ def _pods(situation: Situation) -> Iterator[Finding]:
 
 def _node_lost(situation: Situation, pod: PodView) -> Finding | None:
     """Nobody reports from a dead node: the pod itself looks as it did, only no longer ready."""
-    nodes = situation.observed.cluster.nodes  # empty where the operator may not see nodes
-    if not nodes or not pod.node or pod.ready or not pod.is_active:
-        return None
-    if any(node.name == pod.node and node.ready for node in nodes):
+    if pod.ready or not pod.is_active or pod.node not in situation.observed.lost_nodes:
         return None
     return Finding(Reason.NODE_LOST, f"Its node {pod.node} is gone or does not report.", pod=pod.name)
 
