@@ -40,7 +40,7 @@ def test_a_revision_takes_over_from_pods_of_others_that_are_not_merely_old_objec
 
 
 def node(name: str, ready: bool = True) -> NodeView:
-    return NodeView(name, ready, {}, (), {}, {})
+    return NodeView(name, True, {}, (), {}, {}, ready)
 
 
 @pytest.mark.parametrize(
