@@ -12,6 +12,7 @@ from octavo_operator.rollout.replica_set import is_marked
 
 FRESH_SECONDS = 15.0  # a loading pod is asked every second; older than this, the answer says nothing
 ROUNDING_SECONDS = 1.0  # the annotation drops parts of a second
+ANSWER_SECONDS = 1.0  # between two looks for an answer that is new enough: one that says the same again wakes nobody
 
 _NOT_YET_SERVING = frozenset({"Resolving", "Downloading", "Loading", "WarmingUp", "Failed"})
 _SERVING = frozenset({"Ready", "Draining"})
@@ -74,10 +75,8 @@ class DrainRules:
             return False
         if self.serves_nothing(pod) or self.now >= self.deadline(pod):
             return True
-        runtime = pod.runtime
-        if runtime is None or runtime.at < self.unrouted_at(pod):
-            return False
-        return runtime.in_flight == 0 and runtime.waiting == 0
+        runtime = self._last_word(pod)
+        return runtime is not None and runtime.in_flight == 0 and runtime.waiting == 0
 
     def stays_unready(self, pod: PodView) -> bool:
         """It will not become ready in a moment: it drains, and so does not pass others in the ReplicaSet's order."""
@@ -97,10 +96,12 @@ class DrainRules:
         return self.unrouted_at(pod) + self.settings.timeout_seconds
 
     def next_change(self, pod: PodView) -> float | None:
-        """Seconds until the clock alone changes the answer for a marked pod."""
+        """Seconds until a marked pod may be drained though nothing that is told of has changed."""
         if pod.drain_started_at is None:
             return None
         left = [moment - self.now for moment in (self.unrouted_at(pod), self.deadline(pod)) if moment > self.now]
+        if self.unrouted_at(pod) <= self.now < self.deadline(pod) and self._last_word(pod) is None:
+            left.append(ANSWER_SECONDS)
         return min(left, default=None)
 
     def preference(self, pod: PodView) -> tuple[float, float, str]:
@@ -110,6 +111,11 @@ class DrainRules:
             return (0.0, *oldest)
         runtime = pod.runtime
         return (float("inf") if runtime is None else float(runtime.in_flight + runtime.waiting), *oldest)
+
+    def _last_word(self, pod: PodView) -> RuntimeView | None:
+        """What a marked pod said since no new request reaches it; None before."""
+        runtime = pod.runtime
+        return runtime if runtime is not None and runtime.at >= self.unrouted_at(pod) else None
 
     def _fresh(self, pod: PodView) -> RuntimeView | None:
         """The runtime's answer, if it is recent and of the container that runs now."""

@@ -92,8 +92,19 @@ def test_a_marked_pod_that_crashed_is_drained(rules: DrainRules, draining: Make)
 
 def test_the_clock_is_looked_at_again_when_routing_ends_and_at_the_deadline(rules: DrainRules, draining: Make) -> None:
     assert rules.next_change(draining(since=9_995)) == 6
-    assert rules.next_change(draining(since=9_980)) == 291
+    assert rules.next_change(draining(since=9_980, load=3)) == 291
     assert rules.next_change(draining(since=9_000)) is None
+
+
+@pytest.mark.parametrize("answer", [{"asked_at": 9_990.0}, {"load": None}])
+def test_an_answer_after_the_unrouting_is_looked_for_every_second(
+    rules: DrainRules, draining: Make, answer: dict[str, object]
+) -> None:
+    """It may say what the last one said, and then wakes nobody: an idle pod would stay until its deadline."""
+    pod = draining(since=9_980, **({"load": 0} | answer))
+    assert not rules.is_drained(pod)
+    assert rules.next_change(pod) == 1
+    assert rules.is_drained(draining(since=9_980, load=0))
 
 
 def test_the_least_busy_goes_first_and_an_unknown_one_last(rules: DrainRules, pod: Make) -> None:
