@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from octavo_operator.observed import ClaimView, ClusterView, EventView, JobView
 from octavo_operator.reasons import Reason
 from octavo_operator.status.storage import diagnose_claim, diagnose_job
@@ -74,6 +76,56 @@ def test_a_lost_claim_needs_a_person(build: Any) -> None:
     finding = diagnose_claim(claim("Lost"), CLUSTER, build.deployment(), 1)
     assert finding is not None
     assert finding.blocks
+
+
+OWNERS = {
+    "ours": {"cache": {"mode": "SharedPVC", "sharedPVC": {"size": "1Gi"}}},
+    "named by the cache": {"cache": {"mode": "SharedPVC", "sharedPVC": {"claimName": "weights"}}},
+    "the model's": {"model": {"uri": "pvc://weights"}},
+}
+NO_VOLUME = EventView("FailedBinding", "no persistent volumes available and no storage class is set", 1.0)
+TROUBLES = {
+    "lost": claim("Lost"),
+    "no class": claim("Pending", events=(NO_VOLUME,)),
+    "wrong class": claim("Pending", storage_class="fast", events=(NO_CLASS,)),
+    "one node": claim(modes=("ReadWriteOnce",)),
+}
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_advice_is_about_the_claim_that_is_in_trouble_and_about_fields_that_the_spec_has(
+    build: Any, owner: str, trouble: str
+) -> None:
+    spec = OWNERS[owner]
+    finding = diagnose_claim(TROUBLES[trouble], ClusterView(), build.deployment(**spec), 2)
+    assert finding is not None
+    assert finding.advice
+    assert ("cache." in finding.remedy) <= ("cache" in spec)
+    assert ("downloader" in finding.remedy) <= ("cache" in spec)
+    assert ("model.uri" in finding.remedy) <= (owner == "the model's")
+    assert ("cache.sharedPVC.storageClassName" in finding.remedy) == (owner == "ours" and "class" in trouble)
+    assert ("PersistentVolumeClaim weights" in finding.remedy) >= (owner != "ours" and trouble != "one node")
+
+
+def test_a_class_that_a_claim_names_cannot_be_changed_and_one_that_it_lacks_can_be_set(build: Any) -> None:
+    def advice(trouble: str, owner: str) -> str:
+        finding = diagnose_claim(TROUBLES[trouble], ClusterView(), build.deployment(**OWNERS[owner]), 1)
+        return finding.advice if finding else ""
+
+    assert advice("no class", "the model's").startswith("Set storageClassName of PersistentVolumeClaim weights to one")
+    assert "make a PersistentVolume for it" in advice("no class", "the model's")
+    assert "anew" in advice("wrong class", "the model's")
+    assert "delete PersistentVolumeClaim weights" in advice("wrong class", "ours")
+    assert "delete" not in advice("no class", "ours")
+
+
+def test_the_autoscaler_is_named_where_it_is_what_wants_several_replicas(build: Any) -> None:
+    auto = {**OWNERS["the model's"], "scaling": {"mode": "Auto", "auto": {"maxReplicas": 3}}}
+    for spec, field in ((auto, "scaling.auto.maxReplicas to 1"), (OWNERS["the model's"], "set replicas to 1")):
+        finding = diagnose_claim(TROUBLES["one node"], ClusterView(), build.deployment(**spec), 3)
+        assert finding is not None
+        assert field in finding.advice
 
 
 def test_no_claim_is_no_finding(build: Any) -> None:
