@@ -82,15 +82,15 @@ _HEALS = {
     ),
     Reason.HUB_UNREACHABLE: _heals(
         "The model hub does not answer; Octavo tries again.",
-        "Check the cluster's way out (proxy, DNS, NetworkPolicy), or set model.endpoint to a mirror.",
+        "Check the cluster's way out (proxy, DNS, NetworkPolicy), or let model.endpoint name a hub or mirror that it reaches.",
     ),
     Reason.METRICS_LOST: _heals(
         "The pods' metrics cannot be read; scaling.auto.onMetricsLost decides the number of replicas.",
         "Check that NetworkPolicies let the operator reach port 8000 of the pods.",
     ),
     Reason.FEATURE_UNAVAILABLE: _heals(
-        "The spec asks for something that this cluster does not have; the model serves without it.",
-        "Install what the message names, or change the field.",
+        "The spec asks for something that is not there; the rest is as it asks.",
+        "Install or make what the message names, or change the field.",
     ),
     Reason.ENGINE_FAILED: _heals(
         "The engine ended by itself and is being restarted.", "Read its last log: kubectl logs --previous."
@@ -110,7 +110,8 @@ _HEALS = {
 _STALLED_MODEL = {
     Reason.SPEC_INVALID: _stalled("The spec cannot be carried out as written.", "Change the field that is named."),
     Reason.MODEL_NOT_FOUND: _stalled(
-        "The hub knows no such model, or hides it from this token.", "Correct model.uri, or set model.credentials."
+        "No model is where model.uri points, or the hub hides it from this token.",
+        "Correct model.uri; for a private model of a hub set model.credentials to a token that may see it.",
     ),
     Reason.REVISION_NOT_FOUND: _stalled(
         "The model has no such branch, tag or commit.", "Set model.revision to one that exists, such as main."
@@ -165,11 +166,11 @@ _STALLED_MODEL = {
 _STALLED_POD = {
     Reason.REFERENCE_MISSING: _stalled(
         "A Secret, ConfigMap, claim or ServiceAccount that the spec names is not there, or lacks the key.",
-        "Create it in the same namespace, or correct its name.",
+        "Create what is named in the same namespace (of a Secret or ConfigMap also the key), or correct the name in the spec.",
     ),
     Reason.STORAGE_CLASS_MISSING: _stalled(
         "The claim's StorageClass does not exist.",
-        "Set cache.sharedPVC.storageClassName to one of: kubectl get storageclass.",
+        "Let the claim name one that exists: kubectl get storageclass.",
     ),
     Reason.VOLUME_MULTI_ATTACH: _stalled(
         "Several pods want a volume that only one node may mount.",

@@ -37,3 +37,24 @@ def test_what_stays_wrong_is_stalled(reason: Reason) -> None:
 def test_no_remedy_is_given_twice_for_nothing() -> None:
     remedies = [explanation.remedy for explanation in EXPLANATIONS.values() if explanation.remedy]
     assert len(remedies) - len(set(remedies)) <= 1  # two crashes share "read its last log"
+
+
+@pytest.mark.parametrize(
+    ("reason", "only_in_some_cases", "said_of_them"),
+    [
+        (Reason.MODEL_NOT_FOUND, "model.credentials", "of a hub"),  # pvc:// and file:// have none
+        (Reason.HUB_UNREACHABLE, "model.endpoint", "a hub or mirror that it reaches"),  # it may be set already
+        (Reason.REFERENCE_MISSING, "key", "of a Secret or ConfigMap also the key"),  # the Secret may be there
+    ],
+)
+def test_a_remedy_says_of_which_cases_it_speaks_where_it_does_not_fit_them_all(
+    reason: Reason, only_in_some_cases: str, said_of_them: str
+) -> None:
+    assert only_in_some_cases in EXPLANATIONS[reason].remedy
+    assert said_of_them in EXPLANATIONS[reason].remedy
+
+
+def test_a_general_remedy_names_no_field_that_only_a_cache_has_unless_beside_another() -> None:
+    """Who finds a cache's claim in trouble says so; a model that lies on a claim of its own has no cache."""
+    assert "cache." not in EXPLANATIONS[Reason.STORAGE_CLASS_MISSING].remedy
+    assert "cache." not in EXPLANATIONS[Reason.VOLUME_MULTI_ATTACH].remedy
