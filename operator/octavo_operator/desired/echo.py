@@ -10,7 +10,7 @@ from octavo_operator.weights import Weights
 
 
 def echo(deployment: LLMDeployment, effective: Effective, sizing: Sizing, weights: Weights) -> dict[str, Any]:
-    """`maxModelLen` is "auto" until the runtime says what fits."""
+    """`maxModelLen` is "auto" where the spec leaves it open: status has what a pod found, as soon as one did."""
     engine = effective.engine
     return {
         "device": effective.device.value,

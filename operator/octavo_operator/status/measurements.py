@@ -35,6 +35,13 @@ def capacity(situation: Situation) -> dict[str, Any]:
     return {key: _rounded(measured[name]) for name, key in _CAPACITY if measured.get(name) is not None}
 
 
+def effective(situation: Situation) -> Mapping[str, Any]:
+    """What the revision runs with; a context that was left open is what a pod of it found, told as `capacity` is."""
+    found = capacity(situation).get("maxModelLen")
+    left_open = situation.effective.get("maxModelLen") == "auto" and situation.target == situation.wanted
+    return {**situation.effective, "maxModelLen": found} if left_open and found is not None else situation.effective
+
+
 def timings(situation: Situation) -> dict[str, Any]:
     """How long each step of a start took."""
     pod = measuring_pod(situation.target_pods())

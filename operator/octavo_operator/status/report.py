@@ -33,7 +33,7 @@ def report(situation: Situation, judgement: Judgement) -> dict[str, Any]:
         "selector": situation.selector,
         "url": situation.url,
         "model": _model(situation),
-        "effective": situation.effective,
+        "effective": measurements.effective(situation),
         "memoryPlan": situation.memory_plan,
         "capacity": measurements.capacity(situation),
         "startupTimings": measurements.timings(situation),

@@ -44,14 +44,14 @@ class Situation:
     findings: tuple[Finding, ...] = ()
     model: Mapping[str, Any] = field(default_factory=dict)
     memory_plan: Mapping[str, Any] = field(default_factory=dict)
-    effective: Mapping[str, Any] = field(default_factory=dict)
+    effective: Mapping[str, Any] = field(default_factory=dict)  # of the wanted revision, as its record has it
     url: str = ""
     selector: str = ""
     cached_on: str = ""  # the claim on which the weights lie complete
     download: JobView | None = None  # of the wanted revision
     rollout: RolloutFacts = RolloutFacts()
     scaling: ScalingFacts | None = None
-    unmet: tuple[str, ...] = ()  # what the spec asks for and the cluster does not have, a sentence each
+    unmet: tuple[str, ...] = ()  # what the spec asks for and is not there, a sentence each
     upgrade: str = ""
 
     @property

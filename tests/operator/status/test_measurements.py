@@ -2,8 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from octavo_operator.observed import JobView
-from octavo_operator.status.measurements import capacity, download, measuring_pod, timings
+from octavo_operator.status.judge import judge
+from octavo_operator.status.measurements import capacity, download, effective, measuring_pod, timings
+from octavo_operator.status.report import report
 
 CAPACITY = {
     "kv_blocks": 4096,
@@ -46,6 +50,25 @@ def test_capacity_has_the_names_of_the_crd(build: Any) -> None:
 
 def test_capacity_is_unknown_before_the_warm_up(build: Any) -> None:
     assert capacity(build.situation(build.revision(build.new, build.pod(runtime=build.runtime(capacity=None))))) == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "pod", "target", "told"),
+    [
+        ("auto", "measured", "bbbbbbbbbb", 8192),
+        (4096, "measured", "bbbbbbbbbb", 4096),  # what the spec says stays what it says
+        ("auto", "starting", "bbbbbbbbbb", "auto"),
+        ("auto", "measured", "aaaaaaaaaa", "auto"),  # a pod of another revision knows nothing of this one
+    ],
+)
+def test_a_context_left_open_is_told_in_the_pass_that_tells_the_capacity(
+    build: Any, asked: Any, pod: str, target: str, told: Any
+) -> None:
+    given = measured(build, revision=target) if pod == "measured" else build.starting(revision=target)
+    found = build.situation(build.revision(target, given), target=target, effective={"maxModelLen": asked})
+    status = report(found, judge(found))
+    assert effective(found)["maxModelLen"] == status["effective"]["maxModelLen"] == told
+    assert ("capacity" in status) is (pod == "measured")
 
 
 def test_timings_join_the_pods_times_and_the_runtimes(build: Any) -> None:
