@@ -1,11 +1,13 @@
 """`situation_of`: gathers what one pass saw and decided into the one input of the status."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from octavo_operator import names
+from octavo_operator.desired.arguments import needs_api_key
 from octavo_operator.desired.service import service_scheme
 from octavo_operator.model.memory_status import measured
+from octavo_operator.observed import Observed
 from octavo_operator.preparing import Prepared
 from octavo_operator.replica_count import Wanted
 from octavo_operator.rolling import Rolling
@@ -43,8 +45,20 @@ def situation_of(rolling: Rolling, prepared: Prepared, wanted: Wanted, refused: 
             last_rollback=rolling.last_rollback,
         ),
         scaling=wanted.facts,
-        unmet=prepared.effective.unmet,
+        unmet=(*prepared.effective.unmet, *_no_api_key(rolling.observed)),
         upgrade=prepared.upgrade,
+    )
+
+
+def _no_api_key(observed: Observed) -> Iterator[str]:
+    """A selector that matches nothing shuts everybody out, as it should; nothing else would tell."""
+    api_keys = observed.deployment.spec.access.api_keys
+    if api_keys is None or not needs_api_key(observed.deployment) or observed.api_key_hashes:
+        return
+    labels = [f"{name}={value}" for name, value in api_keys.secret_selector.items()]
+    yield (
+        f"No Secret in the namespace carries the labels {','.join(labels)}, so every request is refused; "
+        f"put keys into one of type Opaque and label it: kubectl label secret NAME {' '.join(labels)}."
     )
 
 

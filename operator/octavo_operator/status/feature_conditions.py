@@ -97,7 +97,7 @@ def _scaling_active(situation: Situation, _: tuple[Finding, ...]) -> Condition |
 
 
 def _unmet(situation: Situation, _: tuple[Finding, ...]) -> Condition | None:
-    """No finding: the model serves as asked, only something beside it is missing."""
+    """No finding: the model serves, only something beside it is missing."""
     if not situation.unmet:
         return None
     return Condition(ConditionType.FEATURE_UNAVAILABLE, True, Reason.FEATURE_UNAVAILABLE, " ".join(situation.unmet))
