@@ -19,6 +19,8 @@ CRD = ROOT / "crds" / "llmdeployments.yaml"
 CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "validation_cases.yaml").read_text())
 EVERYTHING = ROOT / "examples" / "08-everything.yaml"
 
+SECRETS = ("hf_0123456789ABCDEFabcdef", "me:secret", "user:password", "token=abc")  # of the cases
+
 Manifest = dict[str, Any]
 Judge = Callable[..., Answer]
 
@@ -115,6 +117,7 @@ def test_a_bad_spec_is_refused_with_what_to_write(judge: Judge, case: dict[str, 
     told = [line for line in done.stderr.splitlines() if case["says"] in line]
     assert told, done.stderr
     assert any(f"{case['field']}: " in line for line in told), done.stderr
+    assert not [secret for secret in SECRETS if secret in done.stderr], "the refusal ends in somebody's log"
 
 
 def test_values_outside_their_bounds_are_refused_by_the_name_of_their_field(judge: Judge) -> None:
