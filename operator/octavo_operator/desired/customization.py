@@ -30,6 +30,7 @@ def customize_server(deployment: LLMDeployment, template: Template) -> Template:
     patched = _merge(typed, deployment.spec.pod.patch, _PATCH)
     _check_selected(template, patched)
     _check_serving(patched)
+    _check_images(patched)
     return patched
 
 
@@ -153,3 +154,17 @@ def _check_serving(after: Template) -> None:
         raise SpecProblem(f"{_PATCH}.spec.containers", f"takes away the serving container {names.CONTAINER}.")
     if names.PORT_NAME not in [port.get("name") for port in _items(serving.get("ports"))]:
         raise SpecProblem(f"{_PATCH}.spec.containers", f"takes away the port {names.PORT_NAME} that clients reach.")
+
+
+def _check_images(after: Template) -> None:
+    """What is called otherwise than any container of the pod is a new one, and the API server would want its image."""
+    for kind, what in (("containers", "a container"), ("initContainers", "an init container")):
+        for container in _items((after.get("spec") or {}).get(kind)):
+            name = container.get("name") if isinstance(container, Mapping) else None
+            if name == names.CONTAINER and not container.get("image"):
+                raise SpecProblem(f"{_PATCH}.spec.{kind}", f"takes away the image of the container {name}.")
+            if name is not None and not container.get("image"):
+                raise SpecProblem(
+                    f"{_PATCH}.spec.{kind}",
+                    f'adds {what} "{name}" without an image; the serving container is called {names.CONTAINER}.',
+                )

@@ -76,6 +76,8 @@ OCTAVO = {"name": "octavo"}
         ({"patch": {"spec": {"containers": [OCTAVO | {"$patch": "delete"}]}}}, "spec.pod.patch.spec.containers"),
         ({"patch": {"spec": {"containers": [OCTAVO | {"ports": None}]}}}, "spec.pod.patch.spec.containers"),
         ({"patch": {"spec": {"containers": [{"image": "x"}]}}}, "spec.pod.patch.spec.containers[0]"),
+        ({"patch": {"spec": {"containers": [OCTAVO | {"image": None}]}}}, "spec.pod.patch.spec.containers"),
+        ({"patch": {"spec": {"containers": [{"name": "side", "image": ""}]}}}, "spec.pod.patch.spec.containers"),
     ],
 )
 def test_what_would_break_the_operator_is_refused_by_name(
@@ -85,6 +87,26 @@ def test_what_would_break_the_operator_is_refused_by_name(
         render({"pod": pod})
     assert caught.value.field == field
     assert caught.value.message.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"), [("containers", 'a container "server"'), ("initContainers", 'an init container "server"')]
+)
+def test_a_wrong_name_is_told_as_a_container_without_an_image_with_the_right_one(
+    kind: str, what: str, render: Callable[..., Any]
+) -> None:
+    patch = {"spec": {kind: [{"name": "server", "env": [{"name": "A", "value": "1"}]}]}}
+    with pytest.raises(SpecProblem) as caught:
+        render({"pod": {"patch": patch}})
+    assert caught.value.field == f"spec.pod.patch.spec.{kind}"
+    assert caught.value.message == f"adds {what} without an image; the serving container is called octavo."
+
+
+def test_a_container_of_ones_own_is_welcome_with_its_image(render: Callable[..., Any]) -> None:
+    own = {"name": "server", "image": "mine:1"}
+    rendered = render({"pod": {"patch": {"spec": {"containers": [own], "initContainers": [own]}}}})
+    assert own in rendered.pod["containers"]
+    assert own in rendered.pod["initContainers"]
 
 
 SECRET = "hf_" + "a1B2c3D4" * 4
