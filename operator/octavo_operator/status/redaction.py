@@ -20,8 +20,9 @@ _SECRETS = (
     ),
     (re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/\s@\"']+@"), rf"\1{_HIDDEN}@"),
     (re.compile(r"(\bhttps?://[^\s?\"']+)\?[^\s\"']+"), rf"\1?{_HIDDEN}"),
-    # Hashes of keys; eight digits are enough to tell two digests apart. Image digests (@sha256:) are no secret.
-    (re.compile(r"(?<!@)\bsha256:([0-9a-f]{8})[0-9a-f]{56}\b"), r"sha256:\1…"),
+    # Hashes of keys; eight digits are enough to tell two of them apart. Digests of images (@sha256:) and of models, which
+    # a person has to copy (`digest sha256:`, the words of resolution.py and of the runtime), are no secret.
+    (re.compile(r"(?<!@)(?<!\bdigest )\bsha256:([0-9a-f]{8})[0-9a-f]{56}\b"), r"sha256:\1…"),
 )
 _MARKS = ("hf_", "sk-", "authorization", "bearer", "key", "token", "password", "secret", "://", "sha256:")
 """A text that has none of these in any case is changed by no pattern. Most have none, so most cost next to nothing."""

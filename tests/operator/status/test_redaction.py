@@ -23,6 +23,9 @@ KEY_HASH = "sha256:" + "0123456789abcdef" * 4
         ("PASSWORD=Hunter22 TOKEN: ABCDEFGH", "Hunter22"),
         ("key sk-abcdefghijklmnopqrstuvwx", "abcdefghijklmnopqrstuvwx"),
         (f"known keys: {KEY_HASH}", KEY_HASH),
+        (f"{KEY_HASH} keys/alice", KEY_HASH),
+        (f"nodigest {KEY_HASH}", KEY_HASH),
+        (f"one has the digest {KEY_HASH}, the key {KEY_HASH}", f"key {KEY_HASH}"),
     ],
 )
 def test_secrets_are_hidden(text: str, secret: str) -> None:
@@ -35,6 +38,7 @@ def test_secrets_are_hidden(text: str, secret: str) -> None:
         'secret "hub-token" not found',
         "couldn't find key HF_TOKEN in Secret team/hub-token",
         "pull registry.example/octavo@" + KEY_HASH,
+        f"The files of org/name have the digest {KEY_HASH}, not that of spec.model.digest",
         "a bearer token is needed",
         "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
         'MountVolume.SetUp failed for volume "keys" : references non-existent secret key: tls.crt',
