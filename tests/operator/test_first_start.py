@@ -262,7 +262,7 @@ def test_a_start_that_was_paused_goes_on_from_there() -> None:
     assert phases(statuses) == ["Resolving", "Scheduling", "Loading", "Ready"]
 
 
-def test_a_model_that_serves_scales_up_by_the_steps_of_its_new_pods_and_down_without_any() -> None:
+def test_a_model_that_serves_is_scaling_until_the_wanted_number_serves_up_and_down() -> None:
     given = walk()
     list(alone(given))
     given.change(replicas=2)
@@ -271,8 +271,21 @@ def test_a_model_that_serves_scales_up_by_the_steps_of_its_new_pods_and_down_wit
     marked = replace(serving(2), routed=False, drain_started_at=START + 99)
     leaving = [serving(2), marked, replace(marked, terminating=True)]
     down = [*(given.see([serving(1), view]) for view in leaving), given.see([serving(1)])]
-    assert phases(up) == ["Scheduling", "Loading", "Ready"]
-    assert phases(down) == ["Ready"]
+    assert phases(up) == ["Scaling", "Ready"]
+    assert phases(down) == ["Scaling", "Ready"]
+
+
+def test_a_rollout_in_place_is_rolling_until_it_is_ready() -> None:
+    """Two replicas, one after the other: when the last old pod goes, the second new one is not even made."""
+    given = walk(replicas=2)
+    list(alone(given))
+    assert given.see([serving(1), serving(2)])["phase"] == "Ready"
+    given.change(replicas=2, **MENDED, rollout={"strategy": "InPlace"})
+    statuses = [given.see([serving(1), serving(2)])]
+    statuses += [given.see([serving(1)], [view]) for view in life(3, downloads=False)[2:]]
+    statuses += [given.see([], [serving(3)])]
+    statuses += [given.see([], [serving(3), view]) for view in life(4, downloads=False)[2:]]
+    assert phases(statuses) == ["Rolling", "Ready"]
 
 
 def test_what_starts_without_old_pods_is_not_told_as_a_rollout() -> None:

@@ -34,13 +34,12 @@ def gather(situation: Situation, counts: Counts) -> tuple[Finding, ...]:
 
 def is_satisfied(situation: Situation, counts: Counts) -> bool:
     """The wanted number of pods of the spec's own revision serve, and no other revision has any."""
-    return serves_all(situation, counts) and counts.updated_ready == situation.desired
+    return is_rolled(situation, counts) and counts.updated_ready == situation.desired
 
 
-def serves_all(situation: Situation, counts: Counts) -> bool:
-    """The same, or more of them than are wanted: nobody misses anything while those go."""
-    rolled = bool(situation.wanted) and situation.wanted == situation.target
-    return rolled and counts.updated_ready >= situation.desired and counts.old == 0
+def is_rolled(situation: Situation, counts: Counts) -> bool:
+    """The spec's own revision is the target, and no other has pods."""
+    return bool(situation.wanted) and situation.wanted == situation.target and counts.old == 0
 
 
 def most_replicas(deployment: LLMDeployment) -> int:

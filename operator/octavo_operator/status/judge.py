@@ -15,7 +15,7 @@ from octavo_operator.status.conditions import Condition, ConditionType, with_rem
 from octavo_operator.status.counts import Counts, count
 from octavo_operator.status.crash import RECENT_SECONDS, is_recent
 from octavo_operator.status.finding import Finding
-from octavo_operator.status.gathering import gather, is_satisfied, serves_all
+from octavo_operator.status.gathering import gather, is_rolled, is_satisfied
 from octavo_operator.status.phases import Phase, phase_of
 from octavo_operator.status.severity import worst
 from octavo_operator.status.situation import Situation
@@ -47,9 +47,7 @@ def judge(situation: Situation) -> Judgement:
     finding = worst(findings)
     stalled = finding is not None and finding.blocks
     crashing = any(found.crashed for found in findings)
-    sound = not situation.suspended and not stalled and not crashing
-    ready = sound and is_satisfied(situation, counts)
-    serves = sound and serves_all(situation, counts)
+    ready = not situation.suspended and not stalled and not crashing and is_satisfied(situation, counts)
     degraded = counts.ready > 0 and not ready and (stalled or crashing or _lacks_room(situation, counts, findings))
     reason = _reason(situation, finding, ready=ready)
     text = _text(situation, counts, findings, finding)
@@ -62,7 +60,7 @@ def judge(situation: Situation) -> Judgement:
     )
     return Judgement(
         conditions=(*main, *feature_conditions.of(situation, findings)),
-        phase=_phase(situation, counts, finding, serves=serves, stalled=stalled, degraded=degraded),
+        phase=_phase(situation, counts, finding, ready=ready, stalled=stalled, degraded=degraded),
         counts=counts,
         finding=finding,
         findings=findings,
@@ -124,19 +122,35 @@ def _pods(number: int) -> str:
 
 
 def _phase(
-    situation: Situation, counts: Counts, finding: Finding | None, *, serves: bool, stalled: bool, degraded: bool
+    situation: Situation, counts: Counts, finding: Finding | None, *, ready: bool, stalled: bool, degraded: bool
 ) -> Phase:
     if situation.suspended and not stalled:
         return Phase.SUSPENDED
-    if serves or finding is None:
+    if ready or finding is None:
         return Phase.READY
     return phase_of(
         _step(situation, finding),
         available=counts.ready > 0,
         degraded=degraded,
-        rolling=counts.old > 0,
+        rolling=counts.old > 0 or _was_rolling(situation),
+        scaling=_is_scaling(situation, counts),
         blocked=stalled,
     )
+
+
+def _was_rolling(situation: Situation) -> bool:
+    """Whether the status says so of this target. Once the last old pod is gone the pods alone no longer tell; and if the
+    status is lost, so is only a word.
+    """
+    before = situation.before
+    target = ((before.get("revisions") or {}).get("target") or {}).get("hash")
+    return before.get("phase") == Phase.ROLLING and bool(target) and target == situation.target
+
+
+def _is_scaling(situation: Situation, counts: Counts) -> bool:
+    """The revision has served in full, or does so with more pods than are wanted: only their number changes."""
+    in_full = situation.stable == situation.target or counts.updated_ready >= situation.desired
+    return in_full and is_rolled(situation, counts) and counts.updated_ready != situation.desired
 
 
 def _step(situation: Situation, finding: Finding) -> Reason:

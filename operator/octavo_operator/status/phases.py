@@ -14,7 +14,8 @@ class Phase(StrEnum):
     SCHEDULING = "Scheduling"  # looking for a node, making the container there, until its server begins to load
     LOADING = "Loading"
     READY = "Ready"
-    ROLLING = "Rolling"
+    ROLLING = "Rolling"  # serves; another revision takes over
+    SCALING = "Scaling"  # serves; replicas of the same revision come or go
     SUSPENDED = "Suspended"
     DEGRADED = "Degraded"  # serves, but something is wrong
     FAILED = "Failed"  # does not serve and will not by itself
@@ -47,10 +48,12 @@ _OF_REASON = {
 }
 
 
-def phase_of(reason: Reason, *, available: bool, degraded: bool, rolling: bool, blocked: bool) -> Phase:
-    """Of a resource that is not suspended and not ready."""
+def phase_of(reason: Reason, *, available: bool, degraded: bool, rolling: bool, scaling: bool, blocked: bool) -> Phase:
+    """Of a resource that is not suspended and not ready. What serves is not told by the steps of a start."""
     if blocked or degraded:
         return Phase.DEGRADED if available else Phase.FAILED
     if rolling and available:
         return Phase.ROLLING
+    if scaling and available:
+        return Phase.SCALING
     return _OF_REASON.get(reason, Phase.PENDING)

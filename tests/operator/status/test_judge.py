@@ -153,17 +153,59 @@ def test_a_download_beside_an_older_target_is_downloading_whatever_its_pod_waits
         assert judge(build.situation(serving, build.revision(build.new), **given)).phase is Phase.DOWNLOADING
 
 
-@pytest.mark.parametrize("desired", [0, 1, 2])
-def test_more_than_are_wanted_serve_all_that_is_asked(build: Any, desired: int) -> None:
+@pytest.mark.parametrize("desired", [0, 1, 2, 4, 5])
+def test_more_or_fewer_than_are_wanted_serve_and_scale(build: Any, desired: int) -> None:
     pods = [build.pod(name) for name in "abc"]
     judgement, conditions = said(build.situation(build.revision(build.new, *pods), desired=desired))
-    assert (judgement.phase, judgement.reason) == (Phase.READY, Reason.SCALING)
+    assert (judgement.phase, judgement.reason) == (Phase.SCALING, Reason.SCALING)
     assert (conditions["Ready"], conditions["Reconciling"], conditions["Degraded"]) == (False, True, False)
     broken = build.revision(build.new, *pods, build.crashed(name="d"))
     assert judge(build.situation(broken, desired=desired)).phase is Phase.DEGRADED
 
 
-def test_scaling_down_stays_ready_while_streams_finish(build: Any) -> None:
+@pytest.mark.parametrize(
+    ("others", "changes", "expected"),
+    [
+        ((), {}, Phase.SCALING),
+        (("starting",), {}, Phase.SCALING),
+        ((), {"stable": ""}, Phase.SCHEDULING),  # a first start: it has not served in full yet
+        ((), {"stable": "aaaaaaaaaa"}, Phase.SCHEDULING),  # neither has this revision
+        ((), {"desired": 1}, Phase.READY),
+        (("crashed",), {}, Phase.DEGRADED),
+        (("old",), {}, Phase.ROLLING),
+    ],
+)
+def test_scaling_is_of_a_revision_that_has_served_in_full_alone_and_well(
+    build: Any, others: tuple[str, ...], changes: dict[str, Any], expected: Phase
+) -> None:
+    made = {"starting": build.starting("b"), "crashed": build.crashed(name="b")}
+    new = build.revision(build.new, build.pod("a"), *(made[other] for other in others if other in made))
+    old = [build.revision(build.old, build.pod("old", build.old), number=1)] if "old" in others else []
+    assert judge(build.situation(*old, new, **{"desired": 2, **changes})).phase is expected
+
+
+@pytest.mark.parametrize(
+    ("phase", "target", "serves", "expected"),
+    [
+        ("Rolling", "bbbbbbbbbb", True, Phase.ROLLING),
+        ("Rolling", "bbbbbbbbbb", False, Phase.LOADING),  # nothing serves: the step is what matters
+        ("Rolling", "cccccccccc", True, Phase.LOADING),  # of another rollout
+        ("Loading", "bbbbbbbbbb", True, Phase.LOADING),
+        ("Rolling", None, True, Phase.LOADING),
+    ],
+)
+def test_a_rollout_is_rolling_to_its_end_also_when_the_last_old_pod_is_gone(
+    build: Any, phase: str, target: str | None, serves: bool, expected: Phase
+) -> None:
+    before = {"phase": phase, "revisions": {"target": {"hash": target}} if target else {}}
+    loading = build.pod("b", ready=False, runtime=build.runtime("Loading"))
+    new = build.revision(build.new, build.pod("a", ready=serves, runtime=build.runtime("Loading")), loading)
+    given = {"desired": 2, "stable": build.old, "deployment": build.deployment(before)}
+    assert judge(build.situation(new, **given)).phase is expected
+    assert judge(build.situation(build.revision(build.new, build.pod("a"), build.pod("b")), **given)).ready
+
+
+def test_what_is_marked_to_go_is_no_longer_counted_so_the_rest_is_ready_while_its_streams_finish(build: Any) -> None:
     leaving = build.pod("b", routed=False, drain_started_at=build.now - 5)
     judgement, conditions = said(build.situation(build.revision(build.new, build.pod("a"), leaving)))
     assert conditions["Ready"]
@@ -176,7 +218,7 @@ def test_scaling_up_is_progress(build: Any) -> None:
     assert not conditions["Ready"]
     assert conditions["Available"]
     assert not conditions["Degraded"]
-    assert (judgement.phase, judgement.reason) == (Phase.SCHEDULING, Reason.SCALING)
+    assert (judgement.phase, judgement.reason) == (Phase.SCALING, Reason.SCALING)
 
 
 def test_suspended_is_neither_stalled_nor_ready(build: Any) -> None:

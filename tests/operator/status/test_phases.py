@@ -7,7 +7,8 @@ from octavo_operator.status.phases import Phase, phase_of
 
 
 def phase(reason: Reason, **changes: bool) -> Phase:
-    return phase_of(reason, **{"available": False, "degraded": False, "rolling": False, "blocked": False, **changes})
+    nothing = dict.fromkeys(("available", "degraded", "rolling", "scaling", "blocked"), False)
+    return phase_of(reason, **{**nothing, **changes})
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,11 @@ def test_what_is_stuck_has_failed_unless_something_serves() -> None:
 def test_a_rollout_under_way_is_rolling_while_something_serves() -> None:
     assert phase(Reason.LOADING, rolling=True, available=True) is Phase.ROLLING
     assert phase(Reason.LOADING, rolling=True) is Phase.LOADING
+
+
+@pytest.mark.parametrize("reason", [Reason.SCALING, Reason.STARTING, Reason.DOWNLOADING, Reason.LOADING])
+def test_replicas_that_come_or_go_beside_one_that_serves_are_scaling(reason: Reason) -> None:
+    assert phase(reason, scaling=True, available=True) is Phase.SCALING
+    assert phase(reason, scaling=True) is phase(reason)
+    assert phase(reason, scaling=True, rolling=True, available=True) is Phase.ROLLING
+    assert phase(reason, scaling=True, available=True, degraded=True) is Phase.DEGRADED
