@@ -16,6 +16,7 @@ from octavo_operator.desired import PRUNABLE, ChildInputs, children, revision_ch
 from octavo_operator.desired.arguments import API_KEYS_FILE, reads_api_keys
 from octavo_operator.desired.service import service_scheme
 from octavo_operator.effective import OperatorIdentity
+from octavo_operator.journal import tell, tell_written
 from octavo_operator.kube_client import Conflict, Forbidden, Invalid, KubeClient, NotFound
 from octavo_operator.names import Key
 from octavo_operator.observed import Observed, PodView
@@ -52,8 +53,7 @@ class Effects:
     ) -> None:
         """State of revisions and what pods need first, then pods, then what is no longer needed."""
         observed = rolling.observed
-        key = (observed.deployment.namespace, observed.deployment.name)
-        self._refusals[key] = []
+        self._refusals[_key(observed)] = []
         records = [record_of(view) for view in observed.revisions if view.data]
         inputs = ChildInputs(
             replicas=replicas,
@@ -98,8 +98,7 @@ class Effects:
                 await self._delete(observed, "Job", name)
 
     def _seen(self, observed: Observed, kind: str, name: str) -> Raw | None:
-        deployment = observed.deployment
-        return self._cache.child(kind, (deployment.namespace, deployment.name), deployment.uid, name)
+        return self._cache.child(kind, _key(observed), observed.deployment.uid, name)
 
     def _records(self, rolling: Rolling) -> list[Raw]:
         """ControllerRevisions that are new or whose state changed."""
@@ -113,23 +112,29 @@ class Effects:
             return
         pods = {pod.name: pod for view in observed.revisions for pod in view.pods}
         for name in plan.drain:
-            await self._patch_pod(observed, pods.get(name), _drain_mark(observed.now))
+            if await self._patch_pod(observed, pods.get(name), _drain_mark(observed.now)):
+                tell(_key(observed), "pod drain begun", pod=name)
         for name in plan.release:
             released = {"annotations": {names.DELETION_COST: str(RELEASED_COST)}}
             await self._patch_pod(observed, pods.get(name), released)
         for name in plan.undrain:
-            await self._patch_pod(observed, pods.get(name), _no_mark())
+            if await self._patch_pod(observed, pods.get(name), _no_mark()):
+                tell(_key(observed), "pod drain cancelled", pod=name)
         for name in plan.delete:
             pod = pods.get(name)
             if pod is not None:
                 await self._kube.delete("Pod", observed.deployment.namespace, name, uid=pod.uid)
+                tell(_key(observed), "pod deleted", pod=name)
 
-    async def _patch_pod(self, observed: Observed, pod: PodView | None, metadata: Raw) -> None:
+    async def _patch_pod(self, observed: Observed, pod: PodView | None, metadata: Raw) -> bool:
+        """Whether it was done."""
         if pod is None:
-            return
+            return False
         body = {"metadata": {"uid": pod.uid, **metadata}}  # the uid: never another pod of the same name
         with contextlib.suppress(NotFound, Conflict):  # it is gone; the next pass sees that
             await self._kube.merge_patch("Pod", observed.deployment.namespace, pod.name, body)
+            return True
+        return False
 
     async def _set_replicas(self, rolling: Rolling) -> None:
         if rolling.plan is None:
@@ -150,25 +155,23 @@ class Effects:
         for revision in rolling.pruned:
             await self._delete(observed, "ControllerRevision", names.revision(name, revision))
         keep = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in wanted}
-        key = (observed.deployment.namespace, name)
         for kind in PRUNABLE:
-            for raw in self._cache.children(kind, key, observed.deployment.uid):
+            for raw in self._cache.children(kind, _key(observed), observed.deployment.uid):
                 if (kind, raw["metadata"]["name"]) not in keep:
                     await self._delete(observed, kind, raw["metadata"]["name"])
 
     async def _delete(self, observed: Observed, kind: str, name: str) -> None:
         deployment = observed.deployment
-        raw = self._cache.child(kind, (deployment.namespace, deployment.name), deployment.uid, name)
+        raw = self._seen(observed, kind, name)
         if raw is not None and "deletionTimestamp" not in raw["metadata"]:
             await self._kube.delete(kind, deployment.namespace, name, uid=raw["metadata"]["uid"])
+            tell(_key(observed), "child deleted", kind=kind, name=name)
 
     async def _apply_together(self, observed: Observed, manifests: Sequence[Raw]) -> None:
         """At the same time: none of them has to be there before another. Raises the first of what went wrong, if anything."""
-        deployment = observed.deployment
-        key = (deployment.namespace, deployment.name)
         needed = []
         for manifest in manifests:
-            seen = self._cache.child(manifest["kind"], key, deployment.uid, manifest["metadata"]["name"])
+            seen = self._seen(observed, manifest["kind"], manifest["metadata"]["name"])
             if seen is None or differs(manifest, seen):
                 needed.append(self._apply(observed, manifest))
         for outcome in await asyncio.gather(*needed, return_exceptions=True) if needed else ():
@@ -176,18 +179,21 @@ class Effects:
                 raise outcome
 
     async def _apply(self, observed: Observed, manifest: Raw) -> None:
-        deployment = observed.deployment
-        key = (deployment.namespace, deployment.name)
-        kind, name = manifest["kind"], manifest["metadata"]["name"]
-        seen = self._cache.child(kind, key, deployment.uid, name)
+        key, kind, name = _key(observed), manifest["kind"], manifest["metadata"]["name"]
+        seen = self._seen(observed, kind, name)
         try:
-            await apply_if_changed(self._kube, manifest, seen)
+            if await apply_if_changed(self._kube, manifest, seen):
+                tell_written(key, manifest, seen)
         except NameTaken as error:
             self._refusals[key].append(Finding(Reason.NAME_TAKEN, str(error)))
         except (Forbidden, Invalid) as error:
             found = diagnose_create(error.message)
             message = f"{kind} {name}: {error.message}"
             self._refusals[key].append(found or Finding(Reason.ADMISSION_DENIED, message))
+
+
+def _key(observed: Observed) -> Key:
+    return observed.deployment.namespace, observed.deployment.name
 
 
 def _drain_mark(now: float) -> Raw:

@@ -148,5 +148,45 @@ async def test_children_that_the_spec_no_longer_asks_for_go(server: Server) -> N
     assert not server.kube.all("NetworkPolicy")
 
 
+async def test_what_is_done_is_logged_once_and_what_is_as_it_should_be_never(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="octavo_operator")
+
+    async def lines(rolling: Rolling, prepared: Prepared) -> list[str]:
+        caplog.clear()
+        await server.carry_out(rolling, prepared)
+        return [record.getMessage() for record in caplog.records]
+
+    rolling, prepared = server.passed()
+    first = await lines(rolling, prepared)
+    assert len([line for line in first if line == "child created"]) == len(server.kube.writes)
+    assert set(first) == {"child created", "rollout began", "replicas changed"}
+    assert await lines(*server.passed()) == []
+    view = replace(rolling.observed.revisions[0], pods=(server.pod("one", prepared.wanted),))
+    observed = replace(rolling.observed, revisions=(view,))
+    assert rolling.plan is not None
+    still = replace(rolling.plan, drain=(), undrain=(), delete=())
+    for changes, told in (
+        ({"drain": ("one", "gone")}, ["pod drain begun"]),
+        ({"undrain": ("one",)}, ["pod drain cancelled"]),
+        ({"delete": ("one",)}, ["pod deleted"]),
+        ({"drain": ("one",)}, []),  # it is gone
+    ):
+        assert await lines(_with_plan(rolling, observed, replace(still, **changes)), prepared) == told
+    raw = llm_deployment(model={"uri": "file:///weights"}, access={"networkPolicy": {"mode": "Disabled"}})
+    server.observed = replace(server.observed, deployment=parse(raw))
+    assert set(await lines(*server.passed())) == {"child deleted"}
+
+
+async def test_what_is_refused_is_not_logged_as_done(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="octavo_operator")
+    server.kube.fail_next(Forbidden(403, "no"), "patch")
+    await server.carry_out(*server.passed())
+    assert len([record for record in caplog.records if record.getMessage() == "child created"]) == len(
+        server.kube.writes
+    )
+
+
 def _with_plan(rolling: Rolling, observed: Observed, plan: RolloutPlan) -> Rolling:
     return replace(rolling, observed=observed, plan=plan)
