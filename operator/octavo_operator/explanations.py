@@ -178,7 +178,7 @@ _STALLED_POD = {
     ),
     Reason.DISK_FULL: _stalled(
         "The disk or volume that the weights go to is full.",
-        "Enlarge the claim (one of Octavo's own by cache.sharedPVC.size), free the node's disk, or choose fewer files by model.files.",
+        "Enlarge the claim (Octavo's own by cache.sharedPVC.size), free the node's disk, or fetch fewer files by model.files.",
     ),
     Reason.IMAGE_PULL_FAILED: _stalled(
         "The image cannot be pulled.",
