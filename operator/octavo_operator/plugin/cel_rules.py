@@ -1,41 +1,48 @@
 """`broken_rules`: the rules of a CRD's schema (`x-kubernetes-validations`) that an object breaks, with their messages.
 
 The rules are CEL (https://kubernetes.io/docs/reference/using-api/cel/), evaluated by Google's own library; of Kubernetes'
-additions to the language those that our CRD uses are here: optional fields, text functions, quantities. The object's types
-must be right already.
+additions to the language those that our CRD uses are here: optional fields, text functions, quantities. Where the schema itself
+is broken, the caller says so: a rule that expects right types would say nonsense there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_optional, ext_strings
 
-from octavo_operator.plugin.complaint import Complaint
+from octavo_operator.plugin.complaint import Complaint, field_of
 from octavo_operator.quantity import QuantityError, parse_quantity
 
 Schema = Mapping[str, Any]
+Steps = tuple[str | int, ...]
+"""The way to a value: names of fields, places in lists."""
 
 
-def broken_rules(value: Any, schema: Schema, path: str = "") -> Iterator[Complaint]:
-    """Of this value and of all below it. `schema` is structural, as apiextensions.k8s.io/v1 has it."""
-    for rule in schema.get("x-kubernetes-validations", ()):
+def broken_rules(
+    value: Any, schema: Schema, unsound: Container[Steps] = frozenset(), at: Steps = ()
+) -> Iterator[Complaint]:
+    """Of this value and of all below it. `schema` is structural, as apiextensions.k8s.io/v1 has it.
+
+    Rules of the values in `unsound` are not asked.
+    """
+    for rule in () if at in unsound else schema.get("x-kubernetes-validations", ()):
         if _evaluate(rule["rule"], value) is not True:
-            yield Complaint((path + rule.get("fieldPath", "")).removeprefix("."), _message(rule, value))
+            yield Complaint((field_of(at) + rule.get("fieldPath", "")).removeprefix("."), _message(rule, value))
     for step, below, below_schema in _children(value, schema):
-        yield from broken_rules(below, below_schema, path + step)
+        yield from broken_rules(below, below_schema, unsound, (*at, step))
 
 
-def _children(value: Any, schema: Schema) -> Iterator[tuple[str, Any, Schema]]:
+def _children(value: Any, schema: Schema) -> Iterator[tuple[str | int, Any, Schema]]:
     if isinstance(value, Mapping):
         known, others = schema.get("properties", {}), schema.get("additionalProperties")
         for name, below in value.items():
             below_schema = known.get(name, others)
             if isinstance(below_schema, Mapping):
-                yield f".{name}", below, below_schema
+                yield name, below, below_schema
     elif isinstance(value, list) and "items" in schema:
-        yield from ((f"[{index}]", below, schema["items"]) for index, below in enumerate(value))
+        yield from ((index, below, schema["items"]) for index, below in enumerate(value))
 
 
 def _message(rule: Mapping[str, str], value: Any) -> str:

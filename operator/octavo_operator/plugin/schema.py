@@ -1,13 +1,13 @@
 """`complaints`: what the API server would refuse of an LLMDeployment, told without one.
 
-Reads the CRD that is packed with the plugin: fields that do not exist, types and bounds (JSON Schema), and, once these are
-right, the CRD's own rules (`cel_rules.py`). Knows neither files nor clusters.
+Reads the CRD that is packed with the plugin: fields that do not exist, types and bounds (JSON Schema), and, wherever these
+are right, the CRD's own rules (`cel_rules.py`). Knows neither files nor clusters.
 """
 
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from octavo_operator.plugin.cel_rules import broken_rules
-from octavo_operator.plugin.complaint import Complaint
+from octavo_operator.plugin.cel_rules import Steps, broken_rules
+from octavo_operator.plugin.complaint import Complaint, below, field_of
 from octavo_operator.plugin.object_meta import OBJECT_META
 from octavo_operator.status.redaction import redact
 
@@ -41,12 +41,20 @@ def complaints(raw: Mapping[str, Any]) -> list[Complaint]:
     `raw` is the whole object with JSON's values. Its status is the operator's and is not looked at.
     """
     written = without_nulls({name: value for name, value in raw.items() if name != "status"})
-    wrong: dict[str, Complaint] = {}
-    for error in _validator().iter_errors(written):
-        for each in _of(error):
-            wrong.setdefault(each.field, each)  # one is enough for a field: a wrong type breaks its bounds, too
-    found = list(wrong.values()) or broken_rules(written, crd_schema())
-    return sorted(found, key=lambda each: _order(each.field))
+    errors = list(_validator().iter_errors(written))
+    found = [each for error in errors for each in _of(error)]
+    found += broken_rules(written, crd_schema(), unsound=_at_or_above(errors))
+    first: dict[str, Complaint] = {}
+    for each in found:
+        # One is enough for a field: a wrong type breaks its bounds, too. What is said of the whole object names no field.
+        first.setdefault(each.field or each.message, each)
+    return sorted(first.values(), key=lambda each: _order(each.field))
+
+
+def _at_or_above(errors: Sequence[ValidationError]) -> set[Steps]:
+    """Each value that is wrong or holds something wrong."""
+    paths = [tuple(error.absolute_path) for error in errors]
+    return {path[:length] for path in paths for length in range(len(path) + 1)}
 
 
 @cache
@@ -68,8 +76,8 @@ def _without_nulls(value: Any, schema: Schema) -> Any:
     known, others = schema.get("properties", {}), schema.get("additionalProperties")
     if not isinstance(value, Mapping) or not (known or others):
         return value
-    below = {name: known.get(name, others) or {} for name in value}
-    return {name: _without_nulls(item, below[name]) for name, item in value.items() if item is not None}
+    schemas = {name: known.get(name, others) or {} for name in value}
+    return {name: _without_nulls(item, schemas[name]) for name, item in value.items() if item is not None}
 
 
 @cache
@@ -94,7 +102,7 @@ def _strict(schema: Schema) -> dict[str, Any]:
     if schema.get("x-kubernetes-int-or-string"):
         strict["type"] = ["string", "integer"]
     if "properties" in schema:
-        strict["properties"] = {name: _strict(below) for name, below in schema["properties"].items()}
+        strict["properties"] = {name: _strict(each) for name, each in schema["properties"].items()}
         strict["additionalProperties"] = False
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), Mapping):
@@ -106,14 +114,14 @@ def _of(error: ValidationError) -> Iterator[Complaint]:
     schema: Any = error.schema
     limit: Any = error.validator_value
     value: Any = error.instance
-    field = _path(error.absolute_path)
+    field = field_of(error.absolute_path)
     match error.validator:
         case "additionalProperties":
             known = schema["properties"]
             unknown = [name for name in value if name not in known]
-            yield from (Complaint(_below(field, name), _unknown(field, name, known)) for name in unknown)
+            yield from (Complaint(below(field, name), _unknown(field, name, known)) for name in unknown)
         case "required":
-            yield from (_missing(_below(field, name), schema, name) for name in limit if name not in value)
+            yield from (_missing(below(field, name), schema, name) for name in limit if name not in value)
         case "type":
             yield Complaint(field, _wrong_type(value, limit))
         case "enum":
@@ -132,7 +140,7 @@ def _unknown(parent: str, name: str, known: Mapping[str, Any]) -> str:
     lowered = {each.lower(): each for each in known}
     near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.65)
     if near:
-        return f"there is no such field; did you mean {_below(parent, lowered[near[0]])}?"
+        return f"there is no such field; did you mean {below(parent, lowered[near[0]])}?"
     return f"there is no such field; {parent or 'an LLMDeployment'} has {_listed(sorted(known), 'and')}"
 
 
@@ -172,17 +180,6 @@ def _wrong_length(keyword: str, limit: int, value: Sized) -> str:
         return "it is empty; write something, or leave the field out"
     unit = {"Length": "characters", "Items": "items", "Properties": "entries"}[keyword[3:]]
     return f"{len(value)} {unit} are too {'few' if least else 'many'}; write at {'least' if least else 'most'} {limit}"
-
-
-def _path(steps: Iterable[str | int]) -> str:
-    path = ""
-    for step in steps:
-        path = f"{path}[{step}]" if isinstance(step, int) else _below(path, step)
-    return path
-
-
-def _below(parent: str, name: str) -> str:
-    return f"{parent}.{name}" if parent else str(name)
 
 
 def _listed(values: Sequence[object], word: str = "or") -> str:

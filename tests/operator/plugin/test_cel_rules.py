@@ -45,6 +45,13 @@ def test_a_field_that_the_rule_names_is_the_one_that_is_told() -> None:
     assert broken({"a": 1}, **{"x-kubernetes-validations": rule("has(self.b)", fieldPath=".b")}) == [("b", "no")]
 
 
+def test_values_that_the_schema_refuses_are_not_asked_and_those_beside_them_are() -> None:
+    item = {"x-kubernetes-validations": rule("self > 1")}
+    schema = {"properties": {"a": item, "b": item}, "x-kubernetes-validations": rule("self.a > 1")}
+    told = list(broken_rules({"a": "text", "b": 0}, schema, unsound={(), ("a",)}))
+    assert [each.field for each in told] == ["b"]
+
+
 def test_a_rule_that_cannot_be_evaluated_counts_as_broken() -> None:
     assert broken({}, **{"x-kubernetes-validations": rule("self.absent > 1")}) == [("", "no")]
 

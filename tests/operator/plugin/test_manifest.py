@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from octavo_operator.effective import RenderDefaults
+from octavo_operator.plugin import manifest as module
 from octavo_operator.plugin.errors import PluginError
 from octavo_operator.plugin.manifest import Manifest
 from octavo_operator.plugin.manifest import read_manifests as read
@@ -75,22 +76,45 @@ def test_mistakes_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> 
     [
         (OTHER, "holds no LLMDeployment"),
         ("a: [", "is not YAML"),
-        (
-            ONE.replace("octavo.dev/v1alpha1", "octavo.dev/v1"),
-            "apiVersion octavo.dev/v1 is not known; write octavo.dev/v1alpha1",
-        ),
-        (ONE.replace("apiVersion: octavo.dev/v1alpha1\n", ""), "apiVersion is missing; write octavo.dev/v1alpha1"),
-        (ONE.replace("LLMDeployment", "LLMDeploymnt"), "kind LLMDeploymnt is not known; write LLMDeployment"),
-        (
-            ONE.replace("LLMDeployment", "Llmdeployment").replace("apiVersion: octavo.dev/v1alpha1\n", ""),
-            "kind Llmdeployment is not known",
-        ),
     ],
 )
 def test_mistakes_name_the_file_and_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(PluginError, match=words) as caught:
         read_manifests(written(tmp_path, text))
     assert "model.yaml" in str(caught.value)
+
+
+NO_VERSION = ONE.replace("apiVersion: octavo.dev/v1alpha1\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "refusals"),
+    [
+        (ONE.replace("/v1alpha1", "/v1"), ["apiVersion: octavo.dev/v1 is not known; write octavo.dev/v1alpha1"]),
+        (NO_VERSION, ["apiVersion: it is missing; write octavo.dev/v1alpha1"]),
+        (ONE.replace("LLMDeployment", "LLMDeploymnt"), ["kind: LLMDeploymnt is not known; write LLMDeployment"]),
+        (ONE.replace("kind: LLMDeployment\n", ""), ["kind: it is missing; write LLMDeployment"]),
+        (
+            NO_VERSION.replace("LLMDeployment", "Llmdeployment"),
+            [
+                "apiVersion: it is missing; write octavo.dev/v1alpha1",
+                "kind: Llmdeployment is not known; write LLMDeployment",
+            ],
+        ),
+    ],
+)
+def test_a_kind_that_is_almost_ours_is_refused_and_the_rest_is_read(
+    tmp_path: Path, text: str, refusals: list[str]
+) -> None:
+    refused, good = read_manifests(written(tmp_path, f"{text}---\n{ONE}"))
+    assert (refused.name, refused.deployment, list(refused.refusals)) == ("smollm", None, refusals)
+    assert good.deployment is not None
+
+
+def test_an_objection_of_the_webhook_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "objection", lambda *_: "spec.pod.patch: hf_AbCdEfGh will not do; write none")
+    [refused] = read_manifests(written(tmp_path, ONE))
+    assert refused.refusals == ("spec.pod.patch: hf_*** will not do; write none",)
 
 
 def test_a_missing_file_is_said_so() -> None:

@@ -78,6 +78,34 @@ def test_every_mistake_is_told_at_once_in_the_order_of_fields() -> None:
     assert [each.split(":")[0] for each in found] == fields
 
 
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        (
+            {"replicas": -1, "resources": {"memory": "4GB", "cpu": "1core"}},
+            ["spec.replicas", "spec.resources.cpu", "spec.resources.memory"],
+        ),
+        ({"typo": 1, "engine": {"maxModelLen": "8k"}}, ["spec.engine.maxModelLen", "spec.typo"]),
+        ({"engine": {"extraArgs": [7, "--port=1"]}}, ["spec.engine.extraArgs[0]"]),
+        # each holds a rule that would count the misspelt or wrong field as absent
+        ({"cache": {"mode": "SharedPVC", "sharedPVC": {"claimname": "x"}}}, ["spec.cache.sharedPVC.claimname"]),
+        ({"scaling": {"mode": "Auto", "auto": {"maxReplicas": "3"}}}, ["spec.scaling.auto.maxReplicas"]),
+        ({"model": {"uri": MODEL["uri"], "digest": 5}, "suspend": "no"}, ["spec.model.digest", "spec.suspend"]),
+    ],
+)
+def test_the_rules_are_asked_beside_what_the_schema_refuses_and_not_around_it(
+    spec: dict[str, Any], fields: list[str]
+) -> None:
+    assert [each.split(":")[0] for each in told({"model": MODEL, **spec})] == fields
+
+
+def test_no_field_is_told_twice_and_the_whole_object_as_often_as_need_be() -> None:
+    twice = {"minReplicas": 0, "maxReplicas": -1}
+    found = told({"model": MODEL, "scaling": {"mode": "Auto", "auto": twice}}, metadata={"name": "A" * 60})
+    assert len({each.split(":")[0] for each in found}) == len(found)
+    assert len(told({"model": MODEL}, metadata={"name": "A" * 60})) == 2
+
+
 def test_the_status_is_the_operators() -> None:
     assert told({"model": MODEL}, status={"anything": 1}) == []
 
