@@ -17,6 +17,7 @@ from octavo_operator.plugin.context import FALLBACK, check_kubeconfig, namespace
 from octavo_operator.plugin.drain import drain
 from octavo_operator.plugin.errors import PluginError, sentence_of
 from octavo_operator.plugin.flags import parser
+from octavo_operator.plugin.layout import standard_output
 from octavo_operator.plugin.manifest import read_manifests
 from octavo_operator.plugin.plan import DEFAULTS, Gpu, plan
 from octavo_operator.plugin.settings import PluginSettings
@@ -29,7 +30,7 @@ from octavo_operator.status.redaction import redact
 def main(arguments: Sequence[str] | None = None) -> None:
     """Ends the process: 0 well, 1 not well, 2 could not be told, 130 interrupted."""
     try:
-        code = asyncio.run(_run(parser().parse_args(arguments), Console()))
+        code = asyncio.run(_run(parser().parse_args(arguments), standard_output()))
     except PluginError as error:
         code = _fail(str(error))
     except ApiError as error:

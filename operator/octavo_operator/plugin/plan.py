@@ -4,17 +4,16 @@ Given manifests that were read already; resolves each model at its hub and plans
 Touches no cluster: the GPU is that of resources.gpuProducts or --gpu.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import aiohttp
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
-from octavo_operator.api import LLMDeployment
+from octavo_operator.api import LLMDeployment, Model
 from octavo_operator.effective import RenderDefaults
 from octavo_operator.model.devices import MEMORY_LABEL, MIB, PRODUCT_LABEL
 from octavo_operator.model.hub import Hub, HubSettings
@@ -22,6 +21,7 @@ from octavo_operator.model.problem import ModelProblem
 from octavo_operator.model.resolution import resolve
 from octavo_operator.model.resolved import ResolvedModel
 from octavo_operator.observed import ClusterView, NodeView, Observed
+from octavo_operator.plugin.layout import facts, hanging, say
 from octavo_operator.plugin.manifest import Manifest
 from octavo_operator.preparing import Prepared, prepare
 from octavo_operator.quantity import format_bytes
@@ -31,8 +31,9 @@ from octavo_operator.status.redaction import redact
 
 DEFAULTS = RenderDefaults(image="octavo-runtime", operator_version="")  # any image will do: the plan is about memory
 _MANY = 64  # GPUs of the imagined node, for the same reason
+_WAY_OUT = "Check the way out of this machine (proxy, DNS)"
 _REMEDIES = {  # where this machine asks and not the cluster
-    Reason.HUB_UNREACHABLE: "Check the way out of this machine (proxy, DNS), or name a mirror by --endpoint.",
+    Reason.HUB_UNREACHABLE: f"{_WAY_OUT}, or name a mirror by --endpoint.",
     Reason.MODEL_ACCESS_DENIED: "Give a token that may read the model by --token-file, or in HF_TOKEN.",
     Reason.MODEL_RATE_LIMITED: "Try again later, or with a token by --token-file.",
 }
@@ -64,12 +65,12 @@ async def plan(
         for manifest in manifests:
             deployment = manifest.deployment
             if deployment is None:
-                console.print(_refusals(manifest))
+                say(console, _refusals(manifest, console.width))
                 outcomes.append(Outcome.REFUSED)
                 continue
             prepared = await _prepared(deployment, token, gpu, client)
-            outcome, verdict = _verdict(prepared)
-            console.print(_shown(deployment, prepared, verdict))
+            outcome, verdict = _verdict(prepared, deployment.spec.model, console.width)
+            say(console, [*_shown(deployment, prepared, console.width), *verdict, Text()])
             outcomes.append(outcome)
     return next(each for each in (Outcome.REFUSED, Outcome.OPEN, Outcome.FITS) if each in outcomes)
 
@@ -106,22 +107,19 @@ def _labels(gpu: Gpu) -> dict[str, str]:
     return {PRODUCT_LABEL: gpu.product, **memory}
 
 
-def _refusals(manifest: Manifest) -> RenderableType:
-    """What to write instead, a line each."""
-    title = Text("It would be refused:", "red bold")
-    lines = [Text(f"- {redact(ended(refusal))}") for refusal in manifest.refusals]
-    return Group(Text(manifest.name, "bold"), title, *lines, Text())
+def _refusals(manifest: Manifest, width: int) -> Iterator[Text]:
+    """What to write instead, an item each."""
+    yield Text(manifest.name, "bold")
+    yield Text("It would be refused:", "red bold")
+    for refusal in manifest.refusals:
+        yield from hanging(Text("- "), ended(refusal), width)
+    yield Text()
 
 
-def _shown(deployment: LLMDeployment, prepared: Prepared, verdict: Sequence[Text]) -> RenderableType:
-    """A small table, and the verdict below it."""
-    rows = Table(box=None, pad_edge=False, show_header=False)
-    rows.add_column(style="bold", no_wrap=True)
-    rows.add_column(overflow="fold")
-    for title, value in _rows(deployment, prepared):
-        if value:
-            rows.add_row(title, redact(value))
-    return Group(Text(deployment.name, "bold"), rows, *verdict, Text())
+def _shown(deployment: LLMDeployment, prepared: Prepared, width: int) -> list[Text]:
+    """A small table."""
+    rows = [(title, redact(value)) for title, value in _rows(deployment, prepared)]
+    return [Text(deployment.name, "bold"), *facts(rows, width)]
 
 
 def _rows(deployment: LLMDeployment, prepared: Prepared) -> list[tuple[str, str]]:
@@ -153,22 +151,29 @@ def _device(deployment: LLMDeployment, prepared: Prepared) -> str:
     return "CPU" if deployment.spec.engine.device == "cpu" else "CPU (for a cluster with GPUs, name one by --gpu)"
 
 
-def _verdict(prepared: Prepared) -> tuple[Outcome, list[Text]]:
+def _verdict(prepared: Prepared, model: Model, width: int) -> tuple[Outcome, list[Text]]:
     if prepared.findings:
-        return _found(prepared.findings[0])
+        return _found(prepared.findings[0], model, width)
     if not prepared.memory_plan:
         seen = "The weights can be seen by pods only: memory is checked when one starts."
-        return Outcome.FITS, [Text(seen, "yellow")]
+        return Outcome.FITS, hanging(Text(), seen, width, style="yellow")
     if "maxModelLenThatFits" not in prepared.memory_plan:
         unknown = "The GPU's memory is not known: write --gpu-memory beside --gpu, or name a known product."
-        return Outcome.OPEN, [Text(unknown, "yellow")]
+        return Outcome.OPEN, hanging(Text(), unknown, width, style="yellow")
     return Outcome.FITS, [Text("Fits.", "green")]
 
 
-def _found(finding: Finding) -> tuple[Outcome, list[Text]]:
-    told = Text.assemble((f"{finding.reason.value}: ", "red bold"), redact(ended(finding.message)))
-    remedy = Text.assemble(("What to do: ", "bold"), _REMEDIES.get(finding.reason, finding.remedy))
-    return Outcome.REFUSED if finding.blocks else Outcome.OPEN, [told, remedy]
+def _found(finding: Finding, model: Model, width: int) -> tuple[Outcome, list[Text]]:
+    told = hanging(Text(f"{finding.reason.value}: ", "red bold"), redact(ended(finding.message)), width, below="")
+    remedy = hanging(Text("What to do: ", "bold"), _remedy(finding, model), width, below="")
+    return Outcome.REFUSED if finding.blocks else Outcome.OPEN, [*told, *remedy]
+
+
+def _remedy(finding: Finding, model: Model) -> str:
+    """A manifest that names its hub is not asked elsewhere, here or in the cluster."""
+    if finding.reason is Reason.HUB_UNREACHABLE and model.endpoint and model.uri.startswith("hf://"):
+        return f"{_WAY_OUT}, or change model.endpoint of the manifest: that is what was asked, and it wins over --endpoint."
+    return _REMEDIES.get(finding.reason, finding.remedy)
 
 
 def _bytes(number: Any) -> str:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from octavo_operator.autoscaling.metrics_text import parse
 from octavo_operator.observed import PodView
 from octavo_operator.plugin.cluster import Cluster
 from octavo_operator.plugin.errors import PluginError
+from octavo_operator.plugin.layout import aligned, say
 
 _GENERATED = ("vllm:generation_tokens_total", "vllm:generation_tokens")
 _FULL = 0.9
@@ -60,7 +60,7 @@ async def top(cluster: Cluster, name: str | None, *, interval: float, console: C
     first = await _read_all(cluster, pods)
     await asyncio.sleep(interval)
     last = await _read_all(cluster, pods)
-    console.print(table([PodLoad(*each) for each in zip(pods, first, last, strict=True)]))
+    say(console, table([PodLoad(*each) for each in zip(pods, first, last, strict=True)]))
     return 0
 
 
@@ -85,23 +85,21 @@ def load_of(status: str | None, metrics: str | None, at: float) -> Load:
     return Load(at, phase, sample.kv_usage, sample.waiting, sample.running, generated)
 
 
-def table(loads: Sequence[PodLoad]) -> Table:
-    """A row per pod."""
-    rows = Table(box=None, pad_edge=False, header_style="bold")
-    rows.add_column("POD", no_wrap=True)
-    rows.add_column("PHASE", no_wrap=True)
-    for title in ("KV %", "WAITING", "RUNNING", "TOK/S"):
-        rows.add_column(title, justify="right", no_wrap=True)
-    for load in loads:
-        rows.add_row(
-            Text(load.pod.name),
-            Text(load.last.phase or "no answer", "" if load.pod.ready else "yellow"),
-            _usage(load.last.kv_usage),
-            _whole(load.last.waiting),
-            _whole(load.last.running),
-            _whole(load.tokens_per_second),
-        )
-    return rows
+def table(loads: Sequence[PodLoad]) -> list[Text]:
+    """A line per pod; of the columns the numbers are at the right."""
+    header = [Text(title, "bold") for title in ("POD", "PHASE", "KV %", "WAITING", "RUNNING", "TOK/S")]
+    return aligned([header, *(_row(load) for load in loads)], right=range(2, len(header)))
+
+
+def _row(load: PodLoad) -> list[Text]:
+    return [
+        Text(load.pod.name),
+        Text(load.last.phase or "no answer", "" if load.pod.ready else "yellow"),
+        _usage(load.last.kv_usage),
+        _whole(load.last.waiting),
+        _whole(load.last.running),
+        _whole(load.tokens_per_second),
+    ]
 
 
 def _usage(share: float | None) -> Text:

@@ -11,6 +11,7 @@ from rich.console import Console
 from octavo_operator import names
 from octavo_operator.kube_client import Raw
 from octavo_operator.plugin.cluster import Cluster
+from octavo_operator.plugin.layout import EDGELESS
 from octavo_operator.testing import FakeKube, llm_deployment
 
 REVISION = "1a2b3c4d5e"
@@ -18,10 +19,10 @@ CONDITIONS = {"Ready": "False", "Reconciling": "True", "Stalled": "False", "Avai
 
 
 class Terminal:
-    """80 columns, no colours; `text` is what a person saw."""
+    """80 columns unless said otherwise, no colours; `text` is what a person saw."""
 
-    def __init__(self) -> None:
-        self.console = Console(file=io.StringIO(), width=80, force_terminal=False, color_system=None)
+    def __init__(self, width: int = 80) -> None:
+        self.console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)
 
     @property
     def text(self) -> str:
@@ -37,6 +38,12 @@ class Terminal:
 @pytest.fixture
 def terminal() -> Terminal:
     return Terminal()
+
+
+@pytest.fixture
+def pipe() -> Terminal:
+    """Standard output that is no screen."""
+    return Terminal(EDGELESS)
 
 
 @pytest.fixture

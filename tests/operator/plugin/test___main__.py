@@ -91,6 +91,14 @@ def test_several_files_are_planned(capsys: pytest.CaptureFixture[str], tmp_path:
     assert {"first", "second"} <= set(capsys.readouterr().out.split())
 
 
+def test_what_goes_to_a_pipe_is_not_folded(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(MANIFEST.replace("hf://org/x", "https://" + "long/" * 30))
+    assert run("plan", "-f", str(path)) == 1
+    [told] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("- ")]
+    assert len(told) > 80
+
+
 def test_a_token_file_that_is_not_there_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     path.write_text(MANIFEST)

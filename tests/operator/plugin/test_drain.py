@@ -35,6 +35,16 @@ async def test_what_will_happen_is_said(cluster: Cluster, kube: FakeKube, termin
     assert terminal.reads_well()
 
 
+async def test_the_command_that_is_suggested_can_be_copied(
+    cluster: Cluster, kube: FakeKube, terminal: Any, pipe: Any, samples: Any
+) -> None:
+    kube.put(samples.serving_pod("smollm-a", samples.running()))
+    for each in (terminal, pipe):
+        await drain(cluster, "smollm-a", undo=False, now=0.0, console=each.console)
+        assert each.text.splitlines()[-1].endswith("kubectl octavo status smollm --watch")
+    assert len(pipe.text.splitlines()) == 1
+
+
 async def test_a_pod_of_something_else_is_left_alone(
     cluster: Cluster, kube: FakeKube, terminal: Any, samples: Any
 ) -> None:

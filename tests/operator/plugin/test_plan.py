@@ -135,6 +135,20 @@ async def test_what_the_api_server_would_refuse_is_told_and_the_next_is_planned(
     assert "Fits." in terminal.text
 
 
+async def test_the_remedy_is_told_whole_where_a_secret_is_refused(show: Show, terminal: Any) -> None:
+    bad = MANIFEST % ', extraArgs: ["--api-key", "sk-1234567890abcdef", "--api-key=sk-1234567890abcdef"]'
+    assert await show(bad) is Outcome.REFUSED
+    assert "spec.engine.extraArgs: --api-key: write access.apiKeys;" in terminal.text
+    assert "1234567890abcdef" not in terminal.text
+
+
+async def test_an_unknown_version_is_refused_and_the_next_is_planned(show: Show, terminal: Any) -> None:
+    later = (MANIFEST % "").replace("/v1alpha1", "/v1")
+    assert await show(f"{later}---\n{MANIFEST % ''}", Gpu("NVIDIA-L4")) is Outcome.REFUSED
+    assert "apiVersion: octavo.dev/v1 is not known; write octavo.dev/v1alpha1." in terminal.text
+    assert "Fits." in terminal.text
+
+
 async def test_an_unknown_gpu_leaves_the_memory_open(show: Show, terminal: Any) -> None:
     assert await show(gpu=Gpu("Unheard-Of")) is Outcome.OPEN
     assert "write --gpu-memory beside --gpu" in terminal.text
@@ -148,6 +162,16 @@ async def test_a_hub_that_is_not_reached_leaves_everything_open(
     assert "HubUnreachable" in terminal.text
     assert "Check the way out of this machine" in terminal.text
     assert "operator" not in terminal.text
+
+
+async def test_a_hub_of_the_manifest_is_what_was_asked_and_no_flag_helps(
+    show: Show, terminal: Any, unused_tcp_port_factory: Callable[[], int]
+) -> None:
+    nobody = f"http://127.0.0.1:{unused_tcp_port_factory()}"
+    assert await show((MANIFEST % "").replace('smollm"', f'smollm", endpoint: "{nobody}"')) is Outcome.OPEN
+    told = " ".join(terminal.text.split())
+    assert "change model.endpoint of the manifest: that is what was asked" in told
+    assert "name a mirror by --endpoint" not in told
 
 
 async def test_without_a_gpu_the_plan_says_that_it_is_the_cpus(show: Show, terminal: Any) -> None:

@@ -35,6 +35,17 @@ async def test_a_row_per_pod_with_its_load(cluster: Cluster, kube: FakeKube, ter
     assert second == ["smollm-b", "no", "answer", "-", "-", "-", "-"]
 
 
+@pytest.mark.parametrize("length", [20, 63])
+async def test_a_pods_name_can_be_copied(
+    cluster: Cluster, kube: FakeKube, terminal: Any, pipe: Any, samples: Any, length: int
+) -> None:
+    pod = "smollm-1a2b3c4d5e-".ljust(length, "x")
+    kube.put(samples.serving_pod(pod, samples.running()))
+    for each in (terminal, pipe):
+        await top(cluster, "smollm", interval=0.01, console=each.console)
+        assert [line.split()[0] for line in each.text.splitlines()] == ["POD", pod]
+
+
 async def test_without_a_name_all_models_of_the_namespace_are_read(
     cluster: Cluster, kube: FakeKube, terminal: Any, samples: Any
 ) -> None:
