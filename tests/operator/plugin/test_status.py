@@ -52,6 +52,45 @@ async def test_long_messages_fold_within_the_terminal(
     assert terminal.reads_well()
 
 
+POD = "a-model-of-a-certain-length-1a2b3c4d5e-x7k2p"
+
+
+async def test_each_model_is_one_line_of_a_pipe(cluster: Cluster, kube: FakeKube, pipe: Any, samples: Any) -> None:
+    for number in range(20):
+        kube.put(samples.deployment(f"m{number:02}", message=f"Pod {POD}: Loading.\n" + "It is long. " * 60))
+    await show(cluster, pipe)
+    lines = pipe.text.splitlines()
+    assert [line.split()[0] for line in lines] == ["NAME", *(f"m{number:02}" for number in range(20)), "smollm"]
+    assert all(POD in line for line in lines[1:-1])
+
+
+async def test_no_name_is_broken_on_a_narrow_screen(
+    cluster: Cluster, kube: FakeKube, terminal: Any, samples: Any
+) -> None:
+    kube.put(samples.deployment("a" * 40, reason="WaitingForGPU", message=f"Pod {POD}: No node has a GPU. " * 3))
+    await show(cluster, terminal)
+    assert "a" * 40 in terminal.text
+    assert terminal.text.count(POD) == 3
+    assert terminal.reads_well()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_pods_that_go_are_told_of_a_model_that_is_well(
+    cluster: Cluster, kube: FakeKube, pipe: Any, samples: Any, number: int
+) -> None:
+    kube.put(samples.deployment(phase="Ready", reason="Serving", ready="1/1", Ready="True", drainingReplicas=number))
+    await show(cluster, pipe)
+    words = {1: "1 pod more finishes its streams.", 2: "2 pods more finish their streams."}
+    assert pipe.text.endswith(words[number])
+
+
+async def test_pods_that_go_are_told_once(cluster: Cluster, kube: FakeKube, pipe: Any, samples: Any) -> None:
+    told = "1 pods more than wanted finish their streams."
+    kube.put(samples.deployment(reason="Draining", message=told, drainingReplicas=1))
+    await show(cluster, pipe)
+    assert pipe.text.count("streams") == 1
+
+
 async def test_an_empty_namespace_says_where_to_look(kube: FakeKube, terminal: Any) -> None:
     with pytest.raises(PluginError, match=r"Namespace empty has no LLMDeployment"):
         await show(Cluster(kube, "empty"), terminal)

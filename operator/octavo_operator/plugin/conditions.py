@@ -1,0 +1,9 @@
+"""`condition`: one of the conditions in a status."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """Empty when it is not there."""
+    return next((each for each in status.get("conditions") or () if each.get("type") == kind), {})
