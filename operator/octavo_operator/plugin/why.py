@@ -4,40 +4,33 @@ One statement per pod: what its objects say now, or what it last told the operat
 would contradict each other whenever one of them is older.
 """
 
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.text import Text
-from rich.tree import Tree
 
 from octavo_operator import names
 from octavo_operator.explanations import EXPLANATIONS
 from octavo_operator.observed import PodView
 from octavo_operator.plugin.cluster import Cluster
+from octavo_operator.plugin.conditions import condition
+from octavo_operator.plugin.layout import hanging, say
+from octavo_operator.plugin.said import Said
+from octavo_operator.plugin.tree import Node, drawn
 from octavo_operator.reasons import Reason
 from octavo_operator.status.conditions import ConditionType
 from octavo_operator.status.finding import Finding
 from octavo_operator.status.redaction import redact
 from octavo_operator.status.severity import worst
 from octavo_operator.status.signals import diagnose
+from octavo_operator.status.situation import serves
 
-_OF_A_POD = re.compile(r"^Pod (?P<pod>[a-z0-9.-]+): ")
-_LIKE_IT = re.compile(r" \(\d+ pods? more like it\.\)$")
 _SAID_BY_PODS = frozenset({Reason.DOWNLOADING, Reason.LOADING, Reason.WARMING_UP})
 _NOT_SEEN = "Check that the operator runs: kubectl get pods -A -l app.kubernetes.io/name=octavo-operator."
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A step of the chain, and what it comes from."""
-
-    text: str
-    style: str = ""
-    causes: tuple["Node", ...] = ()
+_LISTED = 3  # names in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,51 +42,18 @@ class Explained:
     well: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What the operator last reported in condition Ready, without the remedy that ends it."""
-
-    word: str  # the reason as it is written; a newer operator may know more of them
-    sentence: str
-    remedy: str
-
-    @classmethod
-    def of(cls, status: Mapping[str, Any]) -> "Said":
-        ready, failure = _condition(status, "Ready"), status.get("lastFailure") or {}
-        word, message = str(ready.get("reason", "")), str(ready.get("message", ""))
-        general = EXPLANATIONS[Reason(word)].remedy if word in set(Reason) else ""
-        own = " ".join(str(failure.get("remedy", "")).split()) if failure.get("reason") == word else ""
-        remedy = own if own and message.endswith(own) else general  # of the present failure, which need not be the last
-        return cls(word, message.removesuffix(remedy).strip(), remedy)
-
-    @property
-    def reason(self) -> Reason | None:
-        return Reason(self.word) if self.word in set(Reason) else None
-
-    @property
-    def pod(self) -> str:
-        """The pod that it speaks of, if any."""
-        match = _OF_A_POD.match(self.sentence)
-        return match["pod"] if match else ""
-
-    @property
-    def message(self) -> str:
-        """Without the pod's name, and without how many others are like it: each has a node of its own."""
-        return _LIKE_IT.sub("", _OF_A_POD.sub("", self.sentence))
-
-
 async def why(cluster: Cluster, name: str, console: Console) -> int:
     """Print the chain. Exit code 0 when the model serves as asked, 1 when it does not."""
     raw = await cluster.deployment(name)
     explained = explain(raw, await cluster.pods(name), time.time())
-    console.print(rendered(explained))
+    say(console, rendered(explained, console.width, ascii_only=console.options.ascii_only))
     return 0 if explained.well else 1
 
 
 def explain(raw: Mapping[str, Any], pods: Sequence[PodView], now: float) -> Explained:
     """Pure: the resource as last reported, its pods as they are now."""
     metadata, status = raw["metadata"], raw.get("status") or {}
-    ready = _condition(status, "Ready")
+    ready = condition(status, "Ready")
     title = f"LLMDeployment {metadata['namespace']}/{metadata['name']}"
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):
         seen = status.get("observedGeneration", "none")
@@ -104,7 +64,7 @@ def explain(raw: Mapping[str, Any], pods: Sequence[PodView], now: float) -> Expl
     title = f"{title}: {status.get('phase', '?')}, {status.get('ready', '?')} ready"
     if ready.get("status") == "True":
         served = Node(str(ready.get("message", "")), "green")
-        return Explained(Node(title, "bold", (served, *_notices(status))), "", well=True)
+        return Explained(Node(title, "bold", (served, *_leaving(pods), *_notices(status))), "", well=True)
     said = Said.of(status)
     found = {pod.name: finding for pod in pods if (finding := _finding(pod, now, said)) is not None}
     revisions = tuple(_revision_nodes(status, pods, found))
@@ -115,29 +75,23 @@ def explain(raw: Mapping[str, Any], pods: Sequence[PodView], now: float) -> Expl
     if any(pod.name == said.pod for pod in pods):  # it has gone on since, and its own node says how
         newest = worst(found.values())
         return Explained(Node(title, "bold", revisions), newest.remedy if newest else "", well)
-    own = Node(f"{said.word}: {said.sentence}", _style(said.reason))
+    own = Node(f"{said.word}: {said.beside(found.values())}", _style(said.reason))
     return Explained(Node(title, "bold", (own, *revisions)), said.remedy, well)
 
 
-def rendered(explained: Explained) -> RenderableType:
-    """A tree, then the remedy as the last line."""
-    tree = Tree(Text(explained.root.text, explained.root.style))
-    _grow(tree, explained.root.causes)
+def rendered(explained: Explained, width: int, *, ascii_only: bool = False) -> list[Text]:
+    """A tree, then the remedy as the last."""
+    tree = drawn(explained.root, width, ascii_only=ascii_only)
     if explained.well:
         return tree
     remedy = explained.remedy or "Nothing: it goes on by itself."
-    return Group(tree, Text.assemble(("What to do: ", "bold"), redact(remedy)))
-
-
-def _grow(tree: Tree, nodes: Iterable[Node]) -> None:
-    for node in nodes:
-        _grow(tree.add(Text(redact(node.text), node.style)), node.causes)
+    return [*tree, *hanging(Text("What to do: ", "bold"), redact(remedy), width, below="")]
 
 
 def _notices(status: Mapping[str, Any]) -> Iterable[Node]:
     """What a model that serves has to tell beside."""
     for kind in (ConditionType.FEATURE_UNAVAILABLE, ConditionType.UPGRADE_AVAILABLE):
-        found = _condition(status, kind)
+        found = condition(status, kind)
         if found.get("status") == "True":
             yield Node(f"{found.get('reason')}: {found.get('message')}", "yellow")
 
@@ -148,18 +102,41 @@ def _revision_nodes(status: Mapping[str, Any], pods: Sequence[PodView], found: M
     for revision in sorted({pod.revision for pod in pods}, key=lambda each: (each != target, each)):
         own = sorted((pod for pod in pods if pod.revision == revision), key=lambda pod: pod.name)
         troubled = [(pod, found[pod.name]) for pod in own if pod.name in found]
-        well = len([pod for pod in own if pod.ready]) - len([pod for pod, _ in troubled if pod.ready])
+        well = sum(_is_well(pod) and pod.name not in found for pod in own)
         nodes = [_pod_node(pod, finding) for pod, finding in troubled]
         if well > 0:
             nodes.append(Node(f"{well} pod{'s' if well > 1 else ''} ready", "green"))
+        nodes += _leaving(own)
         if nodes:
             yield Node(_revision_title(revision, target), "", tuple(nodes))
 
 
+def _leaving(pods: Sequence[PodView]) -> Iterable[Node]:
+    """Pods that get no new requests: they count as ready nowhere, and nothing is the matter with them."""
+    leaving = [pod.name for pod in pods if pod.revision and not pod.has_ended and _is_leaving(pod)]
+    if not leaving:
+        return
+    named = ", ".join(leaving[:_LISTED]) + (f" and {len(leaving) - _LISTED} more" if len(leaving) > _LISTED else "")
+    one = len(leaving) == 1
+    what = "1 pod goes once its streams are" if one else f"{len(leaving)} pods go once their streams are"
+    yield Node(f"{what} finished: {named}", "yellow")
+
+
+def _is_well(pod: PodView) -> bool:
+    """As the status counts; a downloader serves nobody."""
+    return serves(pod) if pod.revision else pod.ready
+
+
+def _is_leaving(pod: PodView) -> bool:
+    return pod.terminating or pod.drain_started_at is not None
+
+
 def _revision_title(revision: str, target: str) -> str:
+    """`target` is empty before the first rollout, which may wait with pods of a revision that nothing replaces."""
     if not revision:
         return "downloader"
-    return f"revision {revision}" if revision == target else f"revision {revision} (older, being replaced)"
+    older = bool(target) and revision != target
+    return f"revision {revision} (older, being replaced)" if older else f"revision {revision}"
 
 
 def _finding(pod: PodView, now: float, said: "Said") -> Finding | None:
@@ -188,7 +165,3 @@ def _pod_node(pod: PodView, finding: Finding) -> Node:
 
 def _style(reason: Reason | None) -> str:
     return "red" if reason is None or EXPLANATIONS[reason].stalled else "yellow"
-
-
-def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    return next((each for each in status.get("conditions") or () if each.get("type") == kind), {})

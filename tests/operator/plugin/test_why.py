@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from octavo_operator import names
 from octavo_operator.api import parse
 from octavo_operator.observed import ClusterView, Observed
 from octavo_operator.plugin.cluster import Cluster
@@ -136,6 +137,70 @@ async def test_that_a_revision_was_given_up_is_told_beside_the_pod_that_it_was_g
     text = " ".join(terminal.text.replace("│", " ").split())
     assert "WaitingForNode: Revision 1a2b3c4d5e was given up." in text
     assert text.count("WaitingForNode: ") == 2
+    assert text.count("No node suits.") == 1
+
+
+def leaving(samples: Any, name: str, how: str) -> Any:
+    """A pod that is ready and takes no new requests."""
+    pod = samples.serving_pod(name, samples.running())
+    if how == "deleted":
+        pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    else:
+        pod["metadata"]["annotations"] = {names.DRAIN_STARTED_AT: "2026-01-01T00:00:00Z"}
+    return pod
+
+
+@pytest.mark.parametrize("how", ["deleted", "drained"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"reason": "Scaling", "phase": "Scheduling"},
+        {"reason": "Suspended", "phase": "Suspended", "ready": "0/0"},
+        {"reason": "Serving", "phase": "Ready", "ready": "1/1", "Ready": "True"},
+    ],
+)
+async def test_a_pod_that_goes_is_told_as_such_and_not_as_ready(
+    cluster: Cluster, pipe: Any, samples: Any, put_all: Callable[..., None], how: str, state: dict[str, str]
+) -> None:
+    put_all(samples.deployment(message="It is so.", **state), leaving(samples, POD, how))
+    await why(cluster, "smollm", pipe.console)
+    assert f"1 pod goes once its streams are finished: {POD}" in pipe.text
+    assert "pod ready" not in pipe.text
+
+
+async def test_of_many_pods_that_go_some_are_named_beside_those_that_serve(
+    cluster: Cluster, pipe: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    going = [leaving(samples, f"smollm-{number}", "drained") for number in range(5)]
+    put_all(*going, samples.serving_pod(POD, samples.running()))
+    await why(cluster, "smollm", pipe.console)
+    assert "5 pods go once their streams are finished: smollm-0, smollm-1, smollm-2 and 2 more" in pipe.text
+    assert "1 pod ready" in pipe.text
+
+
+@pytest.mark.parametrize(
+    ("revisions", "older"), [({}, False), ({"target": {}}, False), ({"target": {"hash": "other"}}, True)]
+)
+async def test_a_revision_is_older_than_a_target_only(
+    cluster: Cluster, pipe: Any, samples: Any, put_all: Callable[..., None], revisions: Any, older: bool
+) -> None:
+    put_all(samples.deployment(revisions=revisions), samples.serving_pod(POD, {"phase": "Pending"}))
+    await why(cluster, "smollm", pipe.console)
+    assert ("older, being replaced" in pipe.text) is older
+
+
+async def test_in_a_pipe_each_statement_is_one_line(
+    cluster: Cluster, pipe: Any, samples: Any, put_all: Callable[..., None]
+) -> None:
+    words = "A very long sentence about what happened.\n" * 20
+    put_all(
+        samples.deployment(reason="CrashLoop", message="x"),
+        samples.serving_pod(POD, samples.crashing("Internal", words)),
+    )
+    await why(cluster, "smollm", pipe.console)
+    lines = pipe.text.splitlines()
+    assert [line for line in lines if POD in line] == [f"    └── pod {POD} on node octavo-1"]
+    assert all("──" in line or not line.startswith(" ") for line in lines)
 
 
 @pytest.mark.parametrize("length", [10, 850, 930, 990, 1010, 3000])
