@@ -1,7 +1,7 @@
-"""How the verbs lay out text: lines that break between words only, so that a name or a command can be copied and found.
+"""How the verbs lay out text: lines break between words only, and in a pipe not at all.
 
-A screen has an edge; a pipe and a file have none, and each row is one line there. A word that is wider than the screen is
-left whole: the terminal goes on with it in its next line.
+So a name or a command can be copied, and found by grep. A word that is wider than the screen is left whole: the terminal
+goes on with it in its next line.
 """
 
 import re
