@@ -159,6 +159,7 @@ def test_refused_arguments_each_have_a_remedy(schema: Schema) -> None:
     arguments = schema["properties"]["spec"]["properties"]["engine"]["properties"]["extraArgs"]
     rule = arguments["x-kubernetes-validations"][0]
     refused = re.findall(r"'(--?[a-z-]+)'", rule["rule"])
+    assert re.findall(r"'(--?[a-z-]+)'(?!:)", rule["messageExpression"]) == refused
     remedied = re.findall(r"'(--?[a-z-]+)':", rule["messageExpression"])
     assert refused == remedied
     assert len(set(refused)) == len(refused)
