@@ -96,7 +96,7 @@ class Reconciler:
         situation = situation_of(rolling, prepared, wanted, self._effects.refusals(key))
         judgement = judge(situation)
         await self._report(situation, judgement)
-        return self._recheck(key, rolling, wanted, situation, judgement)
+        return self._recheck(key, prepared, rolling, wanted, judgement)
 
     def _resolution(self, key: Key, observed: Observed) -> ResolvedModel | ModelProblem | None:
         """What is known of the model of a revision that is not stored yet."""
@@ -156,12 +156,12 @@ class Reconciler:
             await self._doors.kube.patch_status(key[0], key[1], metadata["uid"], status)
 
     def _recheck(
-        self, key: Key, rolling: Rolling, wanted: Wanted, situation: Situation, judgement: Judgement
+        self, key: Key, prepared: Prepared, rolling: Rolling, wanted: Wanted, judgement: Judgement
     ) -> float | None:
         starts = wanted.replicas > 0 and not judgement.ready and not judgement.stalled
         starting = STARTING_RECHECK_SECONDS if starts else None
         missing = MISSING_RECHECK_SECONDS if rolling.observed.missing_references else None
-        unmet = KINDS_SECONDS if situation.unmet else None  # no watch tells of a new kind
+        unmet = KINDS_SECONDS if prepared.effective.unmet else None  # no watch tells of a new kind
         times = (
             rolling.recheck_seconds,
             wanted.recheck_seconds,

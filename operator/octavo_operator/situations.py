@@ -57,8 +57,8 @@ def _no_api_key(observed: Observed) -> Iterator[str]:
         return
     labels = [f"{name}={value}" for name, value in api_keys.secret_selector.items()]
     yield (
-        f"No Secret in the namespace carries the labels {','.join(labels)}, so every request is refused; "
-        f"put keys into one of type Opaque and label it: kubectl label secret NAME {' '.join(labels)}."
+        f"No Secret of type Opaque with a key in it carries the labels {','.join(labels)}, so every request is refused; "
+        f"put keys into one and label it: kubectl label secret NAME {' '.join(labels)}."
     )
 
 

@@ -49,7 +49,7 @@ def test_a_selector_of_keys_that_matches_no_secret_is_told_with_what_to_do() -> 
     situation = situation_with({}, access={"apiKeys": {"secretSelector": selector}})
     [told] = situation.unmet
     assert told.startswith(
-        "No Secret in the namespace carries the labels octavo-keys=chat,team=a, so every request is refused; "
+        "No Secret of type Opaque with a key in it carries the labels octavo-keys=chat,team=a, so every request is refused; "
     )
     assert told.endswith("kubectl label secret NAME octavo-keys=chat team=a.")
     condition = next(each for each in judge(situation).conditions if each.type is ConditionType.FEATURE_UNAVAILABLE)

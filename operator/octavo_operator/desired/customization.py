@@ -152,6 +152,8 @@ def _check_serving(after: Template) -> None:
     serving = next((container for container in containers if container.get("name") == names.CONTAINER), None)
     if serving is None:
         raise SpecProblem(f"{_PATCH}.spec.containers", f"takes away the serving container {names.CONTAINER}.")
+    if not serving.get("image"):
+        raise SpecProblem(f"{_PATCH}.spec.containers", f"takes away the image of the container {names.CONTAINER}.")
     if names.PORT_NAME not in [port.get("name") for port in _items(serving.get("ports"))]:
         raise SpecProblem(f"{_PATCH}.spec.containers", f"takes away the port {names.PORT_NAME} that clients reach.")
 
@@ -161,8 +163,6 @@ def _check_images(after: Template) -> None:
     for kind, what in (("containers", "a container"), ("initContainers", "an init container")):
         for container in _items((after.get("spec") or {}).get(kind)):
             name = container.get("name") if isinstance(container, Mapping) else None
-            if name == names.CONTAINER and not container.get("image"):
-                raise SpecProblem(f"{_PATCH}.spec.{kind}", f"takes away the image of the container {name}.")
             if name is not None and not container.get("image"):
                 raise SpecProblem(
                     f"{_PATCH}.spec.{kind}",

@@ -52,9 +52,15 @@ def complaints(raw: Mapping[str, Any]) -> list[Complaint]:
 
 
 def _at_or_above(errors: Sequence[ValidationError]) -> set[Steps]:
-    """Each value that is wrong or holds something wrong."""
-    paths = [tuple(error.absolute_path) for error in errors]
-    return {path[:length] for path in paths for length in range(len(path) + 1)}
+    """Each value that is wrong or holds something wrong. A field that there is not spoils only the value that it stands in,
+    where a rule would miss the field that it was meant to be.
+    """
+    unsound = set()
+    for error in errors:
+        path = tuple(error.absolute_path)
+        least = len(path) if error.validator == "additionalProperties" else 0
+        unsound |= {path[:length] for length in range(least, len(path) + 1)}
+    return unsound
 
 
 @cache

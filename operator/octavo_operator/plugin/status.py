@@ -77,14 +77,12 @@ def _row(raw: Mapping[str, Any], everywhere: bool) -> list[Text]:
 def _message(told: Mapping[str, Any]) -> str:
     """In one line: what is not well, and pods that go although all is."""
     ready, draining = condition(told, "Ready"), told.get("drainingReplicas", 0)
-    message = "" if ready.get("status") == "True" else str(ready.get("message", ""))
+    words = [] if ready.get("status") == "True" else str(ready.get("message", "")).split()
     if draining and ready.get("reason") not in _TELL_OF_DRAINS:
-        message += (
-            f" {draining} pod more finishes its streams."
-            if draining == 1
-            else f" {draining} pods more finish their streams."
+        words.append(
+            "1 pod more finishes its streams." if draining == 1 else f"{draining} pods more finish their streams."
         )
-    return " ".join(message.split())
+    return " ".join(words)
 
 
 def details(raw: Mapping[str, Any], width: int) -> list[Text]:

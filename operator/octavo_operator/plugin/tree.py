@@ -8,12 +8,8 @@ from rich.text import Text
 from octavo_operator.plugin.layout import hanging
 from octavo_operator.status.redaction import redact
 
-_GUIDES = (
-    "├── ",
-    "│   ",
-    "└── ",
-    "    ",
-)  # of a node and of what is below it; of the last one and of what is below that
+# of a node and of what is below it; of the last one and of what is below that
+_GUIDES = ("├── ", "│   ", "└── ", "    ")
 _PLAIN_GUIDES = ("+-- ", "|   ", "`-- ", "    ")
 
 

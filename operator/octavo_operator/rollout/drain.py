@@ -13,6 +13,7 @@ from octavo_operator.rollout.replica_set import is_marked
 FRESH_SECONDS = 15.0  # a loading pod is asked every second; older than this, the answer says nothing
 ROUNDING_SECONDS = 1.0  # the annotation drops parts of a second
 ANSWER_SECONDS = 1.0  # between two looks for an answer that is new enough: one that says the same again wakes nobody
+SILENT_SECONDS = 5.0  # between two looks at a pod that does not answer: others may tell of it, or of its node
 
 _NOT_YET_SERVING = frozenset({"Resolving", "Downloading", "Loading", "WarmingUp", "Failed"})
 _SERVING = frozenset({"Ready", "Draining"})
@@ -100,8 +101,9 @@ class DrainRules:
         if pod.drain_started_at is None:
             return None
         left = [moment - self.now for moment in (self.unrouted_at(pod), self.deadline(pod)) if moment > self.now]
-        if self.unrouted_at(pod) <= self.now < self.deadline(pod) and self._last_word(pod) is None:
-            left.append(ANSWER_SECONDS)
+        waited = self.now - self.unrouted_at(pod)
+        if left and waited >= 0 and (self._last_word(pod) is None or self._fresh(pod) is None):
+            left.append(ANSWER_SECONDS if waited < FRESH_SECONDS else SILENT_SECONDS)
         return min(left, default=None)
 
     def preference(self, pod: PodView) -> tuple[float, float, str]:

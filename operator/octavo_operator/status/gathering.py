@@ -78,16 +78,17 @@ def _pods(situation: Situation) -> Iterator[Finding]:
     """Of the target only: older pods are on their way out. An ended pod is history once a later one serves."""
     pods = situation.target_pods()
     last_ready = max((pod.created_at for pod in pods if pod.ready), default=0.0)
+    lost = situation.observed.lost_nodes
     for pod in pods:
         if pod.is_active or pod.created_at > last_ready:
-            finding = _node_lost(situation, pod) or diagnose(pod, situation.now)
+            finding = _node_lost(pod, lost) or diagnose(pod, situation.now)
             if finding is not None:
                 yield finding
 
 
-def _node_lost(situation: Situation, pod: PodView) -> Finding | None:
+def _node_lost(pod: PodView, lost_nodes: frozenset[str]) -> Finding | None:
     """Nobody reports from a dead node: the pod itself looks as it did, only no longer ready."""
-    if pod.ready or not pod.is_active or pod.node not in situation.observed.lost_nodes:
+    if pod.ready or not pod.is_active or pod.node not in lost_nodes:
         return None
     return Finding(Reason.NODE_LOST, f"Its node {pod.node} is gone or does not report.", pod=pod.name)
 

@@ -140,11 +140,14 @@ def _phase(
 
 def _was_rolling(situation: Situation) -> bool:
     """Whether the status says so of this target. Once the last old pod is gone the pods alone no longer tell; and if the
-    status is lost, so is only a word.
+    status is lost, so is only a word. A rollout may be Degraded for a while, as when the room of the last old pod is awaited.
     """
     before = situation.before
     target = ((before.get("revisions") or {}).get("target") or {}).get("hash")
-    return before.get("phase") == Phase.ROLLING and bool(target) and target == situation.target
+    if not target or target != situation.target:
+        return False
+    took_over = bool(situation.stable) and situation.stable != target
+    return before.get("phase") == Phase.ROLLING or (took_over and before.get("phase") == Phase.DEGRADED)
 
 
 def _is_scaling(situation: Situation, counts: Counts) -> bool:

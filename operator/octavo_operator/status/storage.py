@@ -97,7 +97,7 @@ def _is_ours(deployment: LLMDeployment) -> bool:
 
 def _other_class(claim: ClaimView, deployment: LLMDeployment) -> str:
     """A claim takes a class as long as it names none; one that it names can never be changed."""
-    classes = "that kubectl get storageclass lists"
+    classes = "that `kubectl get storageclass` lists"
     if _is_ours(deployment):
         anew = f" and delete PersistentVolumeClaim {claim.name}, which is then made anew" if claim.storage_class else ""
         return f"Set cache.sharedPVC.storageClassName to one {classes}{anew}."

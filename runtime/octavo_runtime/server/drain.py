@@ -6,7 +6,6 @@ SIGTERM, and then closes the server.
 
 import asyncio
 import time
-from collections.abc import Callable
 
 from octavo_runtime.server.admission import Admission
 from octavo_runtime.server.connections import Connections
@@ -19,18 +18,11 @@ _ABORT_GRACE = 2.0  # seconds for aborted requests to send their last event
 class Drain:
     """One per server."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        admission: Admission,
-        connections: Connections,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, engine: Engine, admission: Admission, connections: Connections) -> None:
         self._engine = engine
         self._admission = admission
         self._connections = connections
-        self._clock = clock
-        self._asked_at: float | None = None  # seconds of the clock
+        self._asked_at: float | None = None  # monotonic seconds
 
     @property
     def draining(self) -> bool:
@@ -40,7 +32,7 @@ class Drain:
     def ask(self) -> None:
         """Stay away, please: nothing is refused, idle connections are closed. Asked again, it counts from the first time."""
         if self._asked_at is None:
-            self._asked_at = self._clock()
+            self._asked_at = time.monotonic()
         self._connections.close_idle()
 
     def cancel(self) -> None:
@@ -48,9 +40,11 @@ class Drain:
         self._asked_at = None
 
     async def wait_unrouted(self, seconds: float) -> None:
-        """Until it was asked that long ago, or from now on: time for whoever routes requests to have stopped."""
-        asked_at = self._clock() if self._asked_at is None else self._asked_at
-        await asyncio.sleep(max(0.0, asked_at + seconds - self._clock()))
+        """Until it was asked that long ago, or from now on: time for whoever routes requests to have stopped. A drain that is
+        cancelled meanwhile changes nothing: who waits is about to end the server.
+        """
+        asked_at = time.monotonic() if self._asked_at is None else self._asked_at
+        await asyncio.sleep(max(0.0, asked_at + seconds - time.monotonic()))
 
     def begin(self) -> None:
         """From now on readiness is 503 and new work is refused with 503."""

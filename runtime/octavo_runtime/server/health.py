@@ -43,7 +43,7 @@ async def ready(request: web.Request) -> web.Response:
 async def unrouted(request: web.Request) -> web.Response:
     """For a container's preStop hook: `?seconds=10` after a drain was asked for, or from now on where none was."""
     given = request.query.get("seconds", "0")
-    if not (given.isascii() and given.isdigit() and int(given) <= LONGEST_UNROUTE):
+    if not (given.isascii() and given.isdigit() and len(given) < 4 and int(given) <= LONGEST_UNROUTE):
         raise InvalidRequestError(f"seconds must be a whole number from 0 to {LONGEST_UNROUTE}.", param="seconds")
     await request.app[SERVICE].drain.wait_unrouted(int(given))
     return _probe(None)

@@ -76,7 +76,10 @@ def test_what_the_user_says_of_the_pod_holds_for_it_and_what_he_says_of_the_serv
             "securityContext": {"runAsUser": 1234},
             "dnsPolicy": "Default",
             "terminationGracePeriodSeconds": 900,
-            "containers": [{"name": "octavo", "resources": {"limits": {"memory": "99Gi"}}}, {"name": "side", "image": "side:1"}],
+            "containers": [
+                {"name": "octavo", "resources": {"limits": {"memory": "99Gi"}}},
+                {"name": "side", "image": "side:1"},
+            ],
             "volumes": [{"name": "extra", "emptyDir": {}}],
         },
     }

@@ -138,7 +138,7 @@ async def test_what_the_api_server_would_refuse_is_told_and_the_next_is_planned(
 async def test_the_remedy_is_told_whole_where_a_secret_is_refused(show: Show, terminal: Any) -> None:
     bad = MANIFEST % ', extraArgs: ["--api-key", "sk-1234567890abcdef", "--api-key=sk-1234567890abcdef"]'
     assert await show(bad) is Outcome.REFUSED
-    assert "spec.engine.extraArgs: --api-key: write access.apiKeys;" in terminal.text
+    assert "spec.engine.extraArgs: --api-key: write access.apiKeys." in terminal.text
     assert "1234567890abcdef" not in terminal.text
 
 

@@ -49,7 +49,10 @@ def told(spec: Any, **more: Any) -> list[str]:
         ),
         ({"model": {"uri": ""}}, "spec.model.uri: it is empty"),
         ({"model": {**MODEL, "servedNames": ["a"] * 9}}, "spec.model.servedNames: 9 items are too many"),
-        ({"access": {"networkPolicy": {"allowFrom": [{"ipBlok": {}}]}}}, "allowFrom[0].ipBlok: there is no such field"),
+        (
+            {"access": {"networkPolicy": {"allowFrom": [{"podSelector": {}, "ipBlok": {}}]}}},
+            "allowFrom[0].ipBlok: there is no such field",
+        ),
         # the rules come once the types are right
         ({"replicas": 2, "scaling": {"mode": "Auto", "auto": {"maxReplicas": 3}}}, "leave spec.replicas out"),
         ({"engine": {"maxModelLen": "8k"}}, "write a number of tokens from 256, without quotes and unit, or auto"),
@@ -87,6 +90,10 @@ def test_every_mistake_is_told_at_once_in_the_order_of_fields() -> None:
         ),
         ({"typo": 1, "engine": {"maxModelLen": "8k"}}, ["spec.engine.maxModelLen", "spec.typo"]),
         ({"engine": {"extraArgs": [7, "--port=1"]}}, ["spec.engine.extraArgs[0]"]),
+        (
+            {"replicas": 2, "scaling": {"mode": "Auto", "auto": {"maxReplicas": 3, "foo": 1}}},
+            ["spec.replicas", "spec.scaling.auto.foo"],
+        ),
         # each holds a rule that would count the misspelt or wrong field as absent
         ({"cache": {"mode": "SharedPVC", "sharedPVC": {"claimname": "x"}}}, ["spec.cache.sharedPVC.claimname"]),
         ({"scaling": {"mode": "Auto", "auto": {"maxReplicas": "3"}}}, ["spec.scaling.auto.maxReplicas"]),

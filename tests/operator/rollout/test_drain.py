@@ -107,6 +107,14 @@ def test_an_answer_after_the_unrouting_is_looked_for_every_second(
     assert rules.is_drained(draining(since=9_980, load=0))
 
 
+@pytest.mark.parametrize("answer", [{"load": None}, {"load": 0, "asked_at": 9_950.0}, {"load": 3, "asked_at": 9_980.0}])
+def test_a_pod_that_no_longer_answers_is_looked_at_now_and_then(
+    rules: DrainRules, draining: Make, answer: dict[str, object]
+) -> None:
+    """Whoever tells that its node is lost may wake others only."""
+    assert rules.next_change(draining(since=9_940, **answer)) == 5
+
+
 def test_the_least_busy_goes_first_and_an_unknown_one_last(rules: DrainRules, pod: Make) -> None:
     pods = [pod("unknown", load=None), pod("busy", load=5), pod("idle", load=1)]
     assert [one.name for one in sorted(pods, key=rules.preference)] == ["idle", "busy", "unknown"]

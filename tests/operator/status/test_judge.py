@@ -190,6 +190,9 @@ def test_scaling_is_of_a_revision_that_has_served_in_full_alone_and_well(
         ("Rolling", "bbbbbbbbbb", True, Phase.ROLLING),
         ("Rolling", "bbbbbbbbbb", False, Phase.LOADING),  # nothing serves: the step is what matters
         ("Rolling", "cccccccccc", True, Phase.LOADING),  # of another rollout
+        ("Degraded", "bbbbbbbbbb", True, Phase.ROLLING),  # it waited for the last old pod's room
+        ("Degraded", "bbbbbbbbbb", False, Phase.LOADING),
+        ("Degraded", "cccccccccc", True, Phase.LOADING),
         ("Loading", "bbbbbbbbbb", True, Phase.LOADING),
         ("Rolling", None, True, Phase.LOADING),
     ],
