@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from octavo_operator import api
-from octavo_runtime.server.health import LONGEST_UNROUTE
 
 ROOT = Path(__file__).parents[2]
 CRD = ROOT / "crds" / "llmdeployments.yaml"
@@ -154,11 +153,6 @@ def test_a_text_that_may_hold_a_secret_is_judged_from_above_it(schema: Schema) -
     risky = {f"{model}.uri", f"{model}.endpoint", f"{model}.credentials.secretRef.name"}
     risky |= {path for path, _ in walk(schema) if path.startswith(("spec.engine.extraArgs", "spec.pod.env[].value"))}
     assert not spoken & risky
-
-
-def test_the_runtime_waits_as_long_as_the_spec_may_ask(schema: Schema) -> None:
-    drain = schema["properties"]["spec"]["properties"]["rollout"]["properties"]["drain"]
-    assert drain["properties"]["unrouteSeconds"]["maximum"] == LONGEST_UNROUTE
 
 
 def test_refused_arguments_each_have_a_remedy(schema: Schema) -> None:

@@ -10,7 +10,7 @@ from octavo_operator.api import LLMDeployment
 from octavo_operator.desired.arguments import serve_arguments
 from octavo_operator.desired.customization import Template, customize_server
 from octavo_operator.desired.environment import serving_environment
-from octavo_operator.desired.probes import hooks, probes
+from octavo_operator.desired.probes import probes
 from octavo_operator.desired.security import container_security, pod_security
 from octavo_operator.desired.volumes import serving_volumes
 from octavo_operator.effective import PORT, Effective, RenderDefaults
@@ -71,7 +71,7 @@ def _container(
         "resources": _resources(effective, sizing),
         "securityContext": container_security(),
         **probes(sizing.startup_seconds, defaults, tls=tls),
-        **hooks(effective.rollout.unroute_seconds, tls=tls),
+        **_lifecycle(effective),
         # A log may hold prompts when they are logged; the pod's status must not.
         "terminationMessagePolicy": "File" if effective.log_prompts else "FallbackToLogsOnError",
     }
@@ -88,6 +88,14 @@ def _resources(effective: Effective, sizing: Sizing) -> dict[str, Any]:
     resources = {"requests": {name: format_quantity(name, amount) for name, amount in wanted.items()}}
     limited = {name: format_quantity(name, amount) for name, amount in limits.items() if amount is not None}
     return resources | ({"limits": limited} if limited else {})
+
+
+def _lifecycle(effective: Effective) -> dict[str, Any]:
+    """However the pod comes to its end, it still serves while routers forget it. After the operator's drain, too: while the
+    API server was silent nobody heard that the pod was unrouted, and the deletion may be the first that routers hear.
+    """
+    seconds = effective.rollout.unroute_seconds
+    return {"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}} if seconds else {}
 
 
 def _grace_seconds(effective: Effective) -> int:

@@ -1,4 +1,4 @@
-"""The three probes of a serving container, and the hook before its end.
+"""The three probes of a serving container.
 
 startup waits as long as the model may take to load, so that liveness never kills a loading pod; liveness asks for the
 engine's life, not for an answer under load; readiness is quick, so that a ready replica is used at once.
@@ -28,21 +28,9 @@ def probes(startup_seconds: int, defaults: RenderDefaults, *, tls: bool) -> dict
     }
 
 
-def hooks(unroute_seconds: int, *, tls: bool) -> dict[str, Any]:
-    """Keys of the container. However the pod comes to its end, it still serves while routers forget it; where the operator
-    has drained it they have forgotten it already, and the runtime, which was told, answers at once."""
-    if not unroute_seconds:
-        return {}
-    return {"lifecycle": {"preStop": {"httpGet": _get(f"/health/unrouted?seconds={unroute_seconds}", tls=tls)}}}
-
-
-def _get(path: str, *, tls: bool) -> dict[str, Any]:
-    return {"path": path, "port": names.PORT_NAME, "scheme": "HTTPS" if tls else "HTTP"}
-
-
 def _probe(path: str, *, tls: bool, period: int, timeout: int, failures: int) -> dict[str, Any]:
     return {
-        "httpGet": _get(path, tls=tls),
+        "httpGet": {"path": path, "port": names.PORT_NAME, "scheme": "HTTPS" if tls else "HTTP"},
         "periodSeconds": period,
         "timeoutSeconds": timeout,
         "failureThreshold": failures,

@@ -77,7 +77,6 @@ def _routes(prefix: str) -> list[web.RouteDef]:
         web.get(f"{prefix}/health/live", health.live),
         web.get(f"{prefix}/health/ready", health.ready),
         web.get(f"{prefix}/health/startup", health.startup),
-        web.get(f"{prefix}/health/unrouted", health.unrouted),
         web.get(f"{prefix}/ping", health.health),
         web.post(f"{prefix}/ping", health.health),
         web.get(f"{prefix}/metrics", health.metrics),

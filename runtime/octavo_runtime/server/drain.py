@@ -22,29 +22,21 @@ class Drain:
         self._engine = engine
         self._admission = admission
         self._connections = connections
-        self._asked_at: float | None = None  # monotonic seconds
+        self._asked = False
 
     @property
     def draining(self) -> bool:
         """Readiness is 503 and every response closes its connection."""
-        return self._asked_at is not None or self._admission.closed
+        return self._asked or self._admission.closed
 
     def ask(self) -> None:
-        """Stay away, please: nothing is refused, idle connections are closed. Asked again, it counts from the first time."""
-        if self._asked_at is None:
-            self._asked_at = time.monotonic()
+        """Stay away, please: nothing is refused, idle connections are closed."""
+        self._asked = True
         self._connections.close_idle()
 
     def cancel(self) -> None:
         """Takes `ask` back; what has begun stays begun."""
-        self._asked_at = None
-
-    async def wait_unrouted(self, seconds: float) -> None:
-        """Until it was asked that long ago, or from now on: time for whoever routes requests to have stopped. A drain that is
-        cancelled meanwhile changes nothing: who waits is about to end the server.
-        """
-        asked_at = time.monotonic() if self._asked_at is None else self._asked_at
-        await asyncio.sleep(max(0.0, asked_at + seconds - time.monotonic()))
+        self._asked = False
 
     def begin(self) -> None:
         """From now on readiness is 503 and new work is refused with 503."""

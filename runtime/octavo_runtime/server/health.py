@@ -1,7 +1,7 @@
 """GET /health and its three probes, /ping, /load, /version, /metrics. None of them asks the engine anything.
 
 live: the engine shows life, has nothing to do, or still loads. startup: the model has been ready once.
-ready: it may be sent requests. unrouted: answers once requests have had time to find another way.
+ready: it may be sent requests.
 """
 
 from typing import Any
@@ -10,11 +10,9 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from octavo_runtime.errors import InvalidRequestError
 from octavo_runtime.server.reply import json_response
 from octavo_runtime.server.service import SERVICE, Service
 
-LONGEST_UNROUTE = 120  # seconds; as spec.rollout.drain.unrouteSeconds
 REGISTRY = web.AppKey("registry", CollectorRegistry)
 
 
@@ -38,15 +36,6 @@ async def ready(request: web.Request) -> web.Response:
     service = request.app[SERVICE]
     draining = {"status": "draining"} if service.drain.draining else None
     return _probe(_problem(service) or _loading(service) or draining)
-
-
-async def unrouted(request: web.Request) -> web.Response:
-    """For a container's preStop hook: `?seconds=10` after a drain was asked for, or from now on where none was."""
-    given = request.query.get("seconds", "0")
-    if not (given.isascii() and given.isdigit() and len(given) < 4 and int(given) <= LONGEST_UNROUTE):
-        raise InvalidRequestError(f"seconds must be a whole number from 0 to {LONGEST_UNROUTE}.", param="seconds")
-    await request.app[SERVICE].drain.wait_unrouted(int(given))
-    return _probe(None)
 
 
 async def load(request: web.Request) -> web.Response:

@@ -17,8 +17,8 @@ from octavo_runtime.server.service import ARRIVAL, REQUEST_ID, SERVICE, Service,
 
 _access = logging.getLogger("octavo.access")
 _PROTECTED = ("/v1/", "/tokenize", "/detokenize", "/reset_prefix_cache")
-_QUIET = (  # asked by machines, most every few seconds
-    "/health", "/health/live", "/health/ready", "/health/startup", "/health/unrouted", "/ping", "/metrics", "/status",
+_QUIET = (  # asked every few seconds
+    "/health", "/health/live", "/health/ready", "/health/startup", "/ping", "/metrics", "/status",
 )  # fmt: skip
 _OPEN = (*_QUIET, "/version", "/load", "/drain")  # answered before there is a model
 _CLIENT_GONE = 499  # nginx's code for a client that closed first

@@ -48,8 +48,8 @@ def test_grace_is_longer_than_unrouting_and_draining_together(
 ) -> None:
     rendered = render({"rollout": {"drain": drain}})
     assert rendered.pod["terminationGracePeriodSeconds"] == grace
-    hook = rendered.container.get("lifecycle", {}).get("preStop", {}).get("httpGet", {})
-    assert hook.get("path") == (f"/health/unrouted?seconds={sleep}" if sleep else None)
+    lifecycle = {"preStop": {"sleep": {"seconds": sleep}}} if sleep else None
+    assert rendered.container.get("lifecycle") == lifecycle
 
 
 def test_a_log_with_prompts_does_not_reach_the_pods_status(render: Callable[..., Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from octavo_operator.desired.probes import hooks, probes
+from octavo_operator.desired.probes import probes
 from octavo_operator.effective import RenderDefaults
 
 DEFAULTS = RenderDefaults(image="i", operator_version="1")
@@ -32,12 +32,3 @@ def test_probes_speak_the_containers_scheme(render: Callable[..., Any]) -> None:
         for name in ("startupProbe", "livenessProbe", "readinessProbe"):
             assert container[name]["httpGet"]["scheme"] == scheme
             assert container[name]["httpGet"]["port"] == "http"
-        hook = container["lifecycle"]["preStop"]["httpGet"]
-        assert (hook["scheme"], hook["port"]) == (scheme, "http")
-
-
-@pytest.mark.parametrize(("seconds", "path"), [(10, "/health/unrouted?seconds=10"), (0, None)])
-def test_before_its_end_the_runtime_is_asked_whether_routers_have_forgotten_it(seconds: int, path: str | None) -> None:
-    """No fixed sleep: the operator's own drain has waited already."""
-    made = hooks(seconds, tls=False)
-    assert made.get("lifecycle", {}).get("preStop", {}).get("httpGet", {}).get("path") == path

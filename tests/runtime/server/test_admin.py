@@ -1,8 +1,5 @@
 """POST, GET and DELETE /drain, for those who hold an admin key."""
 
-import asyncio
-import time
-
 import pytest
 
 ADMIN = {"Authorization": "Bearer admin"}
@@ -47,28 +44,6 @@ async def test_an_end_that_has_begun_is_not_taken_back(serve):
     served = await serve(admin_keys=("admin",))
     served.drain.begin()
     assert (await call(served, "DELETE"))[1]["draining"] is True
-
-
-async def test_the_hook_before_the_end_waits_from_the_drain_on_or_from_now(serve):
-    served = await serve(admin_keys=("admin",), api_keys=("user",))
-    begin = time.monotonic()
-    assert await status_of(served, "/health/unrouted?seconds=1") == 200
-    assert time.monotonic() - begin >= 0.9
-    assert await status_of(served, "/health/unrouted") == 200
-    await call(served, "POST")
-    await asyncio.sleep(1.1)
-    await call(served, "POST")  # again: it counts from the first time
-    begin = time.monotonic()
-    assert await status_of(served, "/health/unrouted?seconds=1") == 200
-    assert time.monotonic() - begin < 0.9
-
-
-@pytest.mark.parametrize("seconds", ["-1", "121", "1.5", "x", "٣", "9" * 5000])
-async def test_the_hook_refuses_a_time_that_is_none(serve, seconds):
-    served = await serve()
-    async with served.client.get("/health/unrouted", params={"seconds": seconds}) as response:
-        assert response.status == 400
-        assert (await response.json())["error"]["param"] == "seconds"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
