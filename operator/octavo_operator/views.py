@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from octavo_operator import names
+from octavo_operator.conditions import condition
 from octavo_operator.observed import (
     ClaimView,
     ContainerView,
@@ -29,7 +30,7 @@ def view_pod(raw: _Raw, runtime: RuntimeView | None = None, events: Sequence[Eve
     """A pod of ours."""
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     labels = metadata.get("labels") or {}
-    scheduled, ready = _condition(status, "PodScheduled"), _condition(status, "Ready")
+    scheduled, ready = condition(status, "PodScheduled"), condition(status, "Ready")
     refused = scheduled.get("status") == "False"
     return PodView(
         name=metadata["name"],
@@ -81,7 +82,7 @@ def view_revision(
 ) -> RevisionView:
     """A revision from its ControllerRevision and its Deployment, either of which may be missing."""
     annotations = (record["metadata"].get("annotations") if record else None) or {}
-    failed = _condition((deployment or {}).get("status") or {}, "ReplicaFailure")
+    failed = condition((deployment or {}).get("status") or {}, "ReplicaFailure")
     return RevisionView(
         hash=revision_hash,
         number=record.get("revision", 0) if record else 0,
@@ -103,8 +104,8 @@ def view_job(raw: _Raw, pods: Sequence[PodView] = ()) -> JobView:
         active=status.get("active", 0),
         succeeded=status.get("succeeded", 0),
         failed=status.get("failed", 0),
-        complete=_condition(status, "Complete").get("status") == "True",
-        gave_up=_condition(status, "Failed").get("status") == "True",
+        complete=condition(status, "Complete").get("status") == "True",
+        gave_up=condition(status, "Failed").get("status") == "True",
         pods=tuple(pods),
     )
 
@@ -112,7 +113,7 @@ def view_job(raw: _Raw, pods: Sequence[PodView] = ()) -> JobView:
 def view_node(raw: _Raw, requested: Mapping[str, int]) -> NodeView:
     """A node with what its pods ask for together."""
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
-    ready = _condition(status, "Ready").get("status") == "True"
+    ready = condition(status, "Ready").get("status") == "True"
     return NodeView(
         name=raw["metadata"]["name"],
         schedulable=ready and not spec.get("unschedulable", False),
@@ -174,12 +175,8 @@ def view_storage_classes(raws: Iterable[_Raw]) -> tuple[frozenset[str], str]:
     return frozenset(found), default
 
 
-def _condition(status: _Raw, name: str) -> _Raw:
-    return next((item for item in status.get("conditions") or () if item.get("type") == name), {})
-
-
-def _since(condition: _Raw) -> float | None:
-    return parse_time(condition.get("lastTransitionTime")) if condition.get("status") == "True" else None
+def _since(found: _Raw) -> float | None:
+    return parse_time(found.get("lastTransitionTime")) if found.get("status") == "True" else None
 
 
 def _container(status: _Raw) -> _Raw:

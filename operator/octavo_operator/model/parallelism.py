@@ -6,6 +6,7 @@ from octavo_operator.model.devices import Device, DeviceKind
 from octavo_operator.model.problem import Refusal
 from octavo_operator.model.shape import ModelShape
 from octavo_operator.reasons import Reason
+from octavo_operator.wording import listed
 
 TENSOR_SIZES = (1, 2, 4, 8)  # all that `spec.engine.tensorParallelSize` may be
 MOST_GPUS = 8
@@ -41,24 +42,18 @@ def parallelism_refusal(shape: ModelShape, tensor: int, pipeline: int) -> Refusa
         return Refusal(
             Reason.PARALLELISM_MISMATCH,
             f"engine.tensorParallelSize is {tensor}, which does not divide {lack}. Of the sizes that it may be "
-            f"({_listed(TENSOR_SIZES, 'and')}), this model can be split into {_listed(sizes, 'or')}{_only(sizes)}.",
-            f"Set engine.tensorParallelSize to {_listed(sizes, 'or')}.",
+            f"({listed(TENSOR_SIZES, 'and')}), this model can be split into {listed(sizes, 'or')}{_only(sizes)}.",
+            f"Set engine.tensorParallelSize to {listed(sizes, 'or')}.",
         )
     if shape.num_layers % pipeline:
         sizes = pipeline_sizes(shape)
         return Refusal(
             Reason.PARALLELISM_MISMATCH,
             f"engine.pipelineParallelSize is {pipeline}, which does not divide the model's {shape.num_layers} layers. Of the "
-            f"sizes that it may be (1 to {MOST_GPUS}), this model can be split into {_listed(sizes, 'or')}{_only(sizes)}.",
-            f"Set engine.pipelineParallelSize to {_listed(sizes, 'or')}.",
+            f"sizes that it may be (1 to {MOST_GPUS}), this model can be split into {listed(sizes, 'or')}{_only(sizes)}.",
+            f"Set engine.pipelineParallelSize to {listed(sizes, 'or')}.",
         )
     return None
-
-
-def _listed(sizes: Sequence[int], joint: str) -> str:
-    """`1, 2 or 4`."""
-    *first, last = map(str, sizes)
-    return f"{', '.join(first)} {joint} {last}" if first else last
 
 
 def _only(sizes: Sequence[int]) -> str:

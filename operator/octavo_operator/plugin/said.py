@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from octavo_operator.conditions import condition
 from octavo_operator.explanations import EXPLANATIONS
-from octavo_operator.plugin.conditions import condition
 from octavo_operator.reasons import Reason
 from octavo_operator.status.finding import Finding
 from octavo_operator.status.redaction import redact

@@ -21,6 +21,7 @@ from octavo_operator.plugin.cel_rules import Steps, broken_rules
 from octavo_operator.plugin.complaint import Complaint, below, field_of
 from octavo_operator.plugin.object_meta import OBJECT_META
 from octavo_operator.status.redaction import redact
+from octavo_operator.wording import listed
 
 Schema = Mapping[str, Any]
 
@@ -131,7 +132,7 @@ def _of(error: ValidationError) -> Iterator[Complaint]:
         case "type":
             yield Complaint(field, _wrong_type(value, limit))
         case "enum":
-            yield Complaint(field, f"{_shown(value)} is not known; write {_listed(limit)}")
+            yield Complaint(field, f"{_shown(value)} is not known; write {listed(limit, 'or')}")
         case "minimum" | "maximum":
             size = "small" if value < limit else "large"
             yield Complaint(field, f"{_shown(value)} is too {size}; {_bounds(schema)}")
@@ -147,7 +148,7 @@ def _unknown(parent: str, name: str, known: Mapping[str, Any]) -> str:
     near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.65)
     if near:
         return f"there is no such field; did you mean {below(parent, lowered[near[0]])}?"
-    return f"there is no such field; {parent or 'an LLMDeployment'} has {_listed(sorted(known), 'and')}"
+    return f"there is no such field; {parent or 'an LLMDeployment'} has {listed(sorted(known), 'and')}"
 
 
 def _missing(field: str, schema: Schema, name: str) -> Complaint:
@@ -186,11 +187,6 @@ def _wrong_length(keyword: str, limit: int, value: Sized) -> str:
         return "it is empty; write something, or leave the field out"
     unit = {"Length": "characters", "Items": "items", "Properties": "entries"}[keyword[3:]]
     return f"{len(value)} {unit} are too {'few' if least else 'many'}; write at {'least' if least else 'most'} {limit}"
-
-
-def _listed(values: Sequence[object], word: str = "or") -> str:
-    *most, last = map(str, values)
-    return f"{', '.join(most)} {word} {last}" if most else last
 
 
 def _shown(value: object) -> str:

@@ -8,9 +8,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from octavo_operator.conditions import condition
 from octavo_operator.kube_client import Raw
 from octavo_operator.plugin.cluster import Cluster
-from octavo_operator.plugin.conditions import condition
 from octavo_operator.plugin.errors import PluginError
 from octavo_operator.plugin.layout import aligned, facts, hanging, say
 from octavo_operator.reasons import Reason

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.text import Text
 
 from octavo_operator import names
+from octavo_operator.conditions import condition
 from octavo_operator.explanations import EXPLANATIONS
 from octavo_operator.observed import PodView
 from octavo_operator.plugin.cluster import Cluster
-from octavo_operator.plugin.conditions import condition
 from octavo_operator.plugin.layout import hanging, say
 from octavo_operator.plugin.said import Said
 from octavo_operator.plugin.tree import Node, drawn

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from octavo_operator.conditions import condition
 from octavo_operator.explanations import EXPLANATIONS
 from octavo_operator.reasons import Reason
 
@@ -23,7 +24,7 @@ def status_events(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Statu
 
 
 def _reason_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[StatusEvent]:
-    ready, before = _condition(new, "Ready"), _condition(old, "Ready")
+    ready, before = condition(new, "Ready"), condition(old, "Ready")
     if not ready or (ready.get("reason"), ready.get("status")) == (before.get("reason"), before.get("status")):
         return
     # What needs a hand, and what keeps pods waiting, is a warning; progress is not.
@@ -41,7 +42,3 @@ def _rollback(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Status
         return
     message = f"Back from revision {last.get('from', '')} to {last.get('to', '')}: {last.get('reason', '')}."
     yield StatusEvent(True, "RolledBack", message)
-
-
-def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    return next((each for each in status.get("conditions", ()) if each.get("type") == kind), {})

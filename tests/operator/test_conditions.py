@@ -1,6 +1,6 @@
 """A status may have no conditions yet."""
 
-from octavo_operator.plugin.conditions import condition
+from octavo_operator.conditions import condition
 
 
 def test_a_condition_is_found_by_its_type() -> None:

@@ -1,4 +1,4 @@
-"""`condition`: one of the conditions in a status."""
+"""`condition`: one of the conditions in the raw status of any object."""
 
 from collections.abc import Mapping
 from typing import Any
